@@ -12,7 +12,7 @@ package struct BlockReader {
     package let place: String
     package let findings: Findings
 
-    package init(_ node: Node?, _ block: Block, mark: Mark, place: String = "", findings: Findings = Findings()) {
+    package init(_ node: Node?, _ block: Block, mark: Mark, place: String = "", findings: Findings) {
         self.node = node?.map == nil ? nil : node
         value = node
         self.block = block
@@ -109,8 +109,13 @@ package struct BlockReader {
     }
 
     package func inside(_ key: String, _ block: Block) -> BlockReader {
-        BlockReader(
-            entry(key)?.value, block, mark: mark(key), place: "'\(key)' of \(place)", findings: findings)
+        let place = place.isEmpty ? "'\(key)'" : "'\(key)' of \(place)"
+        return BlockReader(entry(key)?.value, block, mark: mark(key), place: place, findings: findings)
+    }
+
+    /// A block that stands in a list or under a name of the user's own.
+    package func inside(_ node: Node, _ block: Block, place: String = "") -> BlockReader {
+        BlockReader(node, block, mark: node.mark, place: place, findings: findings)
     }
 
     /// The block that the table has under this key, empty where none is written.

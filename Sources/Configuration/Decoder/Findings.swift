@@ -26,6 +26,11 @@ extension BlockReader {
     /// Reports each of the keys that is written.
     package func refuse(_ keys: [String], _ reason: String) { for key in written(keys) { refuse(key, reason) } }
 
+    /// Reports a list that is written and has no item.
+    func refuseEmpty(_ key: String, _ message: String) {
+        if items(key)?.isEmpty == true { error(message, at: key) }
+    }
+
     /// Reports each of the keys that is not there: `place needs 'key'`, with the reason behind it as it stands.
     package func need(_ keys: [String], _ reason: String = "", at mark: String? = nil) {
         for key in keys where lacks(key) {

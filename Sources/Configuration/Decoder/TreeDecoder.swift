@@ -33,7 +33,7 @@ struct TreeDecoder {
     private init(root: Node, _ schemes: [any ConfiguredScheme.Type]) {
         self.schemes = schemes
         identityKeys = Keys.identity(schemes)
-        self.root = BlockReader(root, Keys.configuration(schemes), mark: root.mark)
+        self.root = BlockReader(root, Keys.configuration(schemes), mark: root.mark, findings: findings)
         defaults = self.root.inside("defaults", Keys.defaults)
         writtenIdentities = NamedList(self.root.entry("identities")?.value.map ?? [])
         writtenListeners = NamedList(self.root.entry("listeners")?.value.map ?? [])
@@ -61,17 +61,12 @@ struct TreeDecoder {
     func error(_ message: String, _ mark: Mark) { findings.error(message, mark) }
     func warning(_ message: String, _ mark: Mark) { findings.warning(message, mark) }
 
-    /// Reports what `reader`'s table requires and the file lacks.
-    func require(_ reader: BlockReader, _ place: String) {
-        for key in reader.missing { error("\(place) needs '\(key)'", reader.mark) }
-    }
-
     // MARK: - Top
 
     private mutating func limits() -> Limits {
         let reader = root.inside("limits", Keys.limits)
         if reader.isSize("header_size"), reader.size("header_size") < 1024 {
-            error("'header_size' must be at least 1KiB", reader.mark("header_size"))
+            reader.error("'header_size' must be at least 1KiB", at: "header_size")
         }
         if reader.has("target_size"), reader.isSize("target_size") {
             let size = reader.size("target_size")
@@ -101,7 +96,7 @@ struct TreeDecoder {
             linger: reader.duration("linger"), timeout: reader.duration("timeout"),
             takeover: reader.duration("takeover"))
         if shutdown.timeout < shutdown.linger, reader.isReadable("timeout") {
-            error("'timeout' of 'shutdown' must be at least its 'linger'", reader.mark("timeout"))
+            reader.refuse("timeout", "must be at least its 'linger'")
         }
         return shutdown
     }
@@ -111,9 +106,7 @@ struct TreeDecoder {
         let keys = reader.list("key") { text throws(TextFault) in try SecretReference(text: text) } ?? []
         let shared = shared(reader)
         let store = Store(path: reader.path("path"), keys: keys, shared: shared)
-        if reader.has("key"), store.keys.isEmpty, reader.items("key")?.isEmpty == true {
-            error("'key' of 'store' is an empty list; the first key seals", reader.mark("key"))
-        }
+        reader.refuseEmpty("key", "'key' of 'store' is an empty list; the first key seals")
         if store.shared != nil, !reader.has("key") {
             error("'shared' needs a 'key' of the fleet's own", reader.mark("shared"))
         }

@@ -53,10 +53,11 @@ extension TreeDecoder {
     }
 
     /// The entry under `defaults`, below the block's own.
-    private func merged(_ key: String, _ reader: BlockReader, _ block: Block) -> BlockReader {
+    private func merged(_ key: String, _ reader: BlockReader, _ block: Block, place: String) -> BlockReader {
         let base = defaults.entry(key)?.value
         let own = reader.entry(key)?.value
-        return BlockReader(own?.merged(over: base) ?? base, block, mark: reader.mark(key))
+        let mark = reader.mark(key)
+        return BlockReader(own?.merged(over: base) ?? base, block, mark: mark, place: place, findings: findings)
     }
 
     // MARK: - Schemes
@@ -78,11 +79,11 @@ extension TreeDecoder {
     // MARK: - Token and network
 
     private mutating func token(_ identity: BlockReader, _ scheme: any ConfiguredScheme, place: String) -> TokenPolicy {
-        let reader = merged("token", identity, Keys.token)
+        let reader = merged("token", identity, Keys.token, place: place)
         let failure: TokenPolicy.OnIssuerFailure
         if reader.entry("on_issuer_failure")?.value.map != nil {
-            let inside = reader.inside("on_issuer_failure", Keys.onIssuerFailure)
-            require(inside, "'on_issuer_failure' of \(place)")
+            let inside = reader.inside("on_issuer_failure")
+            inside.needRequired()
             failure = .serveExpired(for: inside.duration("serve_expired_for"))
         } else {
             failure = reader.text("on_issuer_failure") == "fail" ? .fail : .serveValid
@@ -105,7 +106,7 @@ extension TreeDecoder {
     }
 
     private mutating func network(_ identity: BlockReader) -> Network {
-        let reader = merged("network", identity, Keys.network)
+        let reader = merged("network", identity, Keys.network, place: "a network")
         var resolve: [String: [IPAddress]] = [:]
         for entry in reader.entry("resolve")?.value.map ?? [] {
             let items = entry.value.list ?? [entry.value]
@@ -114,7 +115,7 @@ extension TreeDecoder {
             resolve[(try? AddressParser.host(entry.key)) ?? entry.key] = addresses
         }
         return Network(
-            tls: tls(reader), proxy: proxy(reader, place: "a network"), timeout: reader.duration("timeout"),
+            tls: tls(reader), proxy: proxy(reader), timeout: reader.duration("timeout"),
             connections: reader.integer("connections") ?? 64, allowCleartext: reader.boolean("allow_cleartext"),
             resolve: resolve)
     }
@@ -132,9 +133,7 @@ extension TreeDecoder {
         for key in reader.written(["key", "password"]) where reader.lacks("certificate") {
             error("'\(key)' in 'tls' goes only with 'certificate'", reader.mark(key))
         }
-        if reader.items("ca")?.isEmpty == true {
-            error("'ca' is an empty list, so no server could be trusted", reader.mark("ca"))
-        }
+        reader.refuseEmpty("ca", "'ca' is an empty list, so no server could be trusted")
         if tls.legacy {
             warning("'legacy: true' accepts ciphers and keys that are no longer safe", reader.mark("legacy"))
         }

@@ -1,14 +1,15 @@
 extension TreeDecoder {
     /// The `proxy` of a route or a network. `off` takes back the one under `defaults`.
-    mutating func proxy(_ parent: BlockReader, place: String) -> OutgoingProxy? {
+    mutating func proxy(_ parent: BlockReader) -> OutgoingProxy? {
+        let place = parent.place
         guard let value = parent.entry("proxy")?.value else { return nil }
         let mark = parent.mark("proxy")
         guard value.map != nil else {
             if ["off", "false", "no"].contains(value.scalar?.text ?? "") { return nil }
             return parent.httpURL("proxy").flatMap { proxy(at: $0, mark, place) }
         }
-        let reader = parent.inside("proxy", Keys.proxy)
-        require(reader, "'proxy' of \(place)")
+        let reader = parent.inside("proxy")
+        reader.needRequired()
         guard let url = reader.httpURL("url"), var proxy = proxy(at: url, reader.mark("url"), place) else { return nil }
         proxy.username = reader.text("username")
         proxy.password = reader.secret("password")

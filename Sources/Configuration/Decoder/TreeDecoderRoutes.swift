@@ -6,8 +6,8 @@ extension TreeDecoder {
     private mutating func decodeListener(_ entry: Node.Entry) {
         let place = "listener '\(Quoted.short(entry.key))'"
         guard entry.value.map != nil else { return }
-        let reader = BlockReader(entry.value, Keys.listener, mark: entry.mark)
-        require(reader, place)
+        let reader = BlockReader(entry.value, Keys.listener, mark: entry.mark, place: place, findings: findings)
+        reader.needRequired()
         guard let address = reader.parsed("address", AddressParser.listenAddress) else { return }
         if let other = listenersByAddress[address] {
             error("\(place) has the address of listener '\(other)'", reader.mark("address"))
@@ -20,34 +20,33 @@ extension TreeDecoder {
         if let versions = reader.texts("http") { listener.http = versions.compactMap(Listener.HTTPVersion.init) }
         listener.hosts = hosts(reader, place: place)
         if !listener.hosts.isEmpty, listener.mode != .gateway {
-            error(
-                "'hosts' of \(place) is used only in gateway mode: a proxy's callers name others", reader.mark("hosts"))
+            reader.refuse("hosts", "is used only in gateway mode: a proxy's callers name others")
         }
         listener.socket = socketFile(reader, of: listener, place)
-        if listener.http.isEmpty { error("'http' of \(place) is an empty list", reader.mark("http")) }
+        if listener.http.isEmpty { reader.refuse("http", "is an empty list") }
         if listener.unmatched == .tunnel, listener.mode == .gateway {
             error(
                 "'unmatched: tunnel' of \(place) is used only in forward_proxy and transparent mode",
                 reader.mark("unmatched"))
         }
         for node in reader.items("tls") ?? [] {
-            let inside = BlockReader(node, Keys.serverTLS, mark: node.mark)
-            require(inside, "'tls' of \(place)")
+            let inside = reader.inside(node, Keys.serverTLS, place: "'tls' of \(place)")
+            inside.needRequired()
             guard let certificate = inside.path("certificate"), let key = inside.secret("key") else { continue }
             listener.tls.append(
                 .init(certificate: certificate, key: key, clientCA: inside.path("client_ca"), ocsp: inside.path("ocsp"))
             )
         }
         if reader.has("intercept") {
-            let inside = reader.inside("intercept", Keys.intercept)
-            require(inside, "'intercept' of \(place)")
+            let inside = reader.inside("intercept")
+            inside.needRequired()
             listener.intercept = .init(
                 ca: inside.path("ca") ?? "", hosts: inside.list("hosts", AddressParser.hostPattern) ?? [])
         }
         checkRedirection(listener, reader, place)
         if reader.has("proxy_protocol") {
-            let inside = reader.inside("proxy_protocol", Keys.proxyProtocol)
-            require(inside, "'proxy_protocol' of \(place)")
+            let inside = reader.inside("proxy_protocol")
+            inside.needRequired()
             let versions = inside.list("versions") { text throws(TextFault) in try Units.integer(text, in: 1...2) }
             listener.proxyProtocol = .init(
                 versions: versions ?? [1, 2], from: inside.list("from", AddressParser.network) ?? [])
@@ -59,7 +58,7 @@ extension TreeDecoder {
         var file = SocketFile()
         guard reader.has("socket") else { return file }
         if case .tcp = listener.address {
-            error("'socket' of \(place) is used only with an address such as unix:/path", reader.mark("socket"))
+            reader.refuse("socket", "is used only with an address such as unix:/path")
         }
         let inside = reader.inside("socket", Keys.socketFile)
         if let text = inside.text("mode") {
@@ -85,14 +84,14 @@ extension TreeDecoder {
     /// Reports keys that a mode has no use for, or cannot serve.
     private mutating func checkRedirection(_ listener: Listener, _ reader: BlockReader, _ place: String) {
         if listener.intercept != nil, listener.mode == .gateway {
-            error(
-                "'intercept' of \(place) is used only in forward_proxy and transparent mode", reader.mark("intercept"))
+            reader.refuse("intercept", "is used only in forward_proxy and transparent mode")
         }
         guard !listener.tls.isEmpty else { return }
         if listener.mode == .transparent {
-            error(
-                "'tls' of \(place) is not used in transparent mode: callers expect the certificates of the hosts that they mean; use 'intercept'",
-                reader.mark("tls"))
+            reader.refuse(
+                "tls",
+                "is not used in transparent mode: callers expect the certificates of the hosts that they mean; use 'intercept'"
+            )
         } else if listener.intercept != nil, listener.mode == .forwardProxy {
             error(
                 "'tls' and 'intercept' of \(place) together are not supported yet: TLS inside of TLS; remove one of them",
@@ -119,7 +118,7 @@ extension TreeDecoder {
         if let first = marksOfRoutes[name] {
             error("\(place) is defined twice; first in line \(first.line) of \(first.file)", reader.mark("name"))
         }
-        require(reader, place)
+        reader.needRequired()
         let isStub = reader.has("token_stub")
         let use = use(reader, place: place, isStub: isStub)
         let upstream = upstream(reader, match, listen, place: place, isStub: isStub)
@@ -142,7 +141,7 @@ extension TreeDecoder {
         route.paths = reader.word("paths")
         route.http = reader.word("http")
         route.allowCleartext = reader.boolean("allow_cleartext")
-        route.proxy = proxy(reader, place: place)
+        route.proxy = proxy(reader)
         if let own = route.proxy, let upstream, !own.serves(upstream.origin.host) { route.proxy = nil }
         if route.proxy != nil, upstream?.addresses.isEmpty == false {
             error(
@@ -184,7 +183,7 @@ extension TreeDecoder {
     private mutating func listen(_ reader: BlockReader) -> [String] {
         var names: [String] = []
         var known: Set<String> = []
-        if reader.items("listen")?.isEmpty == true { error("'listen' is an empty list", reader.mark("listen")) }
+        reader.refuseEmpty("listen", "'listen' is an empty list")
         for node in reader.items("listen") ?? [] {
             guard let text = node.scalar?.text, let listen = try? AddressParser.listen(text) else { continue }
             var found: String?
@@ -268,9 +267,7 @@ extension TreeDecoder {
                 error("\(place) needs 'to'", reader.mark)
             }
         }
-        if reader.items("addresses")?.isEmpty == true {
-            error("'addresses' of \(place) is an empty list", reader.mark("addresses"))
-        }
+        reader.refuseEmpty("addresses", "'addresses' of \(place) is an empty list")
         upstream?.addresses = reader.list("addresses", AddressParser.endpoint) ?? []
         return upstream
     }
@@ -313,8 +310,8 @@ extension TreeDecoder {
         refuseReserved(reader.text("header"), "'header' in 'inject' of \(place)", reader.mark("header"))
         var callerValue = Injection.CallerValue.drop
         if reader.entry("caller_value")?.value.map != nil {
-            let inside = reader.inside("caller_value", Keys.callerValue)
-            require(inside, "'caller_value' of \(place)")
+            let inside = reader.inside("caller_value").called("'caller_value' of \(place)")
+            inside.needRequired()
             let name = inside.text("keep_as") ?? ""
             refuseReserved(name, "'keep_as' in 'inject' of \(place)", inside.mark("keep_as"))
             if name.lowercased() == (reader.text("header") ?? "authorization").lowercased() {
@@ -375,17 +372,12 @@ extension TreeDecoder {
 
     private mutating func onRejected(_ route: BlockReader, place: String) -> OnRejected {
         let reader = route.inside("on_rejected", Keys.onRejected)
-        if reader.items("statuses")?.isEmpty == true {
-            error(
-                "'statuses' in 'on_rejected' of \(place) is an empty list, so no answer would refuse the credential; "
-                    + "name them, such as [401], or leave the key out",
-                reader.mark("statuses"))
-        }
-        if reader.items("methods")?.isEmpty == true {
-            error(
-                "'methods' in 'on_rejected' of \(place) is an empty list; say replay: never, or methods: all",
-                reader.mark("methods"))
-        }
+        reader.refuseEmpty(
+            "statuses",
+            "'statuses' in 'on_rejected' of \(place) is an empty list, so no answer would refuse the credential; "
+                + "name them, such as [401], or leave the key out")
+        reader.refuseEmpty(
+            "methods", "'methods' in 'on_rejected' of \(place) is an empty list; say replay: never, or methods: all")
         return OnRejected(
             statuses: reader.list("statuses") { text throws(TextFault) in try Units.integer(text, in: 400...599) },
             methods: reader.entry("methods")?.value.list == nil ? nil : reader.texts("methods"),
@@ -394,9 +386,7 @@ extension TreeDecoder {
     }
 
     private mutating func hosts(_ reader: BlockReader, place: String) -> ServedHosts {
-        if reader.items("hosts")?.isEmpty == true {
-            error("'hosts' of \(place) is an empty list; leave the key out, or say [any]", reader.mark("hosts"))
-        }
+        reader.refuseEmpty("hosts", "'hosts' of \(place) is an empty list; leave the key out, or say [any]")
         let names = reader.list("hosts", AddressParser.hostPattern) ?? []
         return ServedHosts(isAny: names.contains(.exact("any")), names: names.filter { $0 != .exact("any") })
     }
@@ -411,8 +401,8 @@ extension TreeDecoder {
 
     private mutating func health(_ route: BlockReader, place: String) -> Route.Health? {
         guard route.entry("health")?.value.map != nil else { return nil }
-        let reader = route.inside("health", Keys.health)
-        require(reader, "'health' of \(place)")
+        let reader = route.inside("health")
+        reader.needRequired()
         guard let path = reader.text("path") else { return nil }
         let interval = reader.duration("interval")
         let timeout = reader.duration("timeout")
@@ -421,12 +411,10 @@ extension TreeDecoder {
                 "'timeout' in 'health' of \(place) must not be longer than its 'interval'",
                 reader.mark(reader.has("timeout") ? "timeout" : "interval"))
         }
-        if reader.items("statuses")?.isEmpty == true {
-            error(
-                "'statuses' in 'health' of \(place) is an empty list, so no answer would be good; "
-                    + "name them, such as [200], or leave the key out for 200 to 299",
-                reader.mark("statuses"))
-        }
+        reader.refuseEmpty(
+            "statuses",
+            "'statuses' in 'health' of \(place) is an empty list, so no answer would be good; "
+                + "name them, such as [200], or leave the key out for 200 to 299")
         return .init(
             path: path, interval: interval, timeout: timeout, healthy: reader.integer("healthy") ?? 2,
             unhealthy: reader.integer("unhealthy") ?? 3,

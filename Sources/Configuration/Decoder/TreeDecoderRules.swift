@@ -19,9 +19,7 @@ extension TreeDecoder {
     /// Callers that take us for the origin name our port, or that of whoever forwards to us.
     private mutating func checkPorts(_ route: Route, _ reader: BlockReader, place: String) {
         let match = reader.inside("match", Keys.match)
-        if match.items("port")?.isEmpty == true {
-            error("'port' in 'match' of \(place) is an empty list, so no request would match", match.mark("port"))
-        }
+        match.refuseEmpty("port", "'port' in 'match' of \(place) is an empty list, so no request would match")
         let bound = route.listen.compactMap { listeners[$0] }
         guard !route.match.ports.isEmpty, !bound.isEmpty, bound.allSatisfy({ $0.mode == .gateway }) else { return }
         error(
@@ -56,9 +54,7 @@ extension TreeDecoder {
         let names = route.headers.set.map(\.name) + route.headers.remove
         let owned = [carrier.lowercased()] + identity.scheme.writtenFields
         if let name = names.first(where: { owned.contains($0.lowercased()) }) {
-            error(
-                "'headers' of \(place) edits '\(name)', which identity '\(identity.name)' writes",
-                reader.mark("headers"))
+            reader.refuse("headers", "edits '\(name)', which identity '\(identity.name)' writes")
         }
     }
 
@@ -90,7 +86,7 @@ extension TreeDecoder {
         }
         let names = route.headers.set.map(\.name) + route.headers.remove
         if let name = names.first(where: { written.contains($0.lowercased()) }) {
-            error("'headers' of \(place) edits '\(name)', which 'forwarded' writes", reader.mark("headers"))
+            reader.refuse("headers", "edits '\(name)', which 'forwarded' writes")
         }
     }
 
@@ -160,7 +156,7 @@ extension TreeDecoder {
             if case .tcp(let own, let port) = listener.address, port == upstream.origin.port,
                 own == address || (own.isUnspecified && address.isLoopback)
             {
-                error("'to' of \(place) is its own listener \(listener.address)", reader.mark("to"))
+                reader.refuse("to", "is its own listener \(listener.address)")
             }
         }
     }

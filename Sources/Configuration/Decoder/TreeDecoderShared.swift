@@ -7,8 +7,8 @@ extension TreeDecoder {
             guard let (place, database) = store.parsed("shared", AddressParser.shared) else { return nil }
             return checked(SharedStore(place: place, database: database), mark)
         }
-        let reader = store.inside("shared", Keys.sharedStore)
-        require(reader, "'shared' of 'store'")
+        let reader = store.inside("shared")
+        reader.needRequired()
         guard let (place, database) = reader.parsed("url", AddressParser.shared) else { return nil }
         var shared = SharedStore(place: place, database: database)
         shared.username = reader.text("username")
@@ -19,9 +19,7 @@ extension TreeDecoder {
         if shared.username != nil, shared.password == nil {
             error("'shared' of 'store' needs a 'password' for its 'username'", reader.mark("username"))
         }
-        if reader.items("ca")?.isEmpty == true {
-            error("'ca' is an empty list, so no server could be trusted", reader.mark("ca"))
-        }
+        reader.refuseEmpty("ca", "'ca' is an empty list, so no server could be trusted")
         if reader.has("ca"), !shared.usesTLS {
             error("'ca' of 'shared' counts for rediss: only", reader.mark("ca"))
         }

@@ -15,9 +15,7 @@ extension TreeDecoder {
             error("'\(key)' of \(place) has no meaning beside 'token_stub', which forwards nothing", reader.mark(key))
         }
         let inside = reader.inside("token_stub", Keys.tokenStub)
-        if inside.items("grants")?.isEmpty == true {
-            error("'grants' of \(place) is an empty list, so that nothing would be answered", inside.mark("grants"))
-        }
+        inside.refuseEmpty("grants", "'grants' of \(place) is an empty list, so that nothing would be answered")
         let grants = inside.texts("grants").map { $0.compactMap(TokenStub.Grant.init) }
         return TokenStub(lifetime: inside.duration("lifetime"), grants: grants ?? TokenStub.Grant.allCases)
     }

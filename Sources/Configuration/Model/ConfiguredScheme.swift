@@ -139,7 +139,7 @@ extension BlockReader {
             }
         case .named(_, let item):
             return (node.map ?? []).flatMap { secrets($0.value, item, "\(name).\($0.key)") }
-        case .block(let block): return BlockReader(node, block, mark: node.mark).writtenSecrets
+        case .block(let block): return BlockReader(node, block, mark: node.mark, findings: Findings()).writtenSecrets
         default: return []
         }
     }

@@ -23,10 +23,10 @@ extension RecipeDecoder {
     }
 
     private mutating func step(_ node: Node) {
-        let inside = BlockReader(node, RecipeKeys.step, mark: node.mark)
+        let inside = reader.inside(node, RecipeKeys.step, place: "a step of \(place)")
         let name = inside.text("name") ?? ""
         let what = "step '\(Quoted.short(name))'"
-        require(inside, "a step of \(place)")
+        inside.needRequired()
         if Self.ownNames.contains(name) {
             error("a step of \(place) cannot be named '\(name)', which templates already know", inside.mark("name"))
         }
@@ -159,13 +159,13 @@ extension RecipeDecoder {
 
     private mutating func answers(_ inside: BlockReader, of step: inout RecipeStep, _ what: String) {
         let accepted = inside.inside("accepted", RecipeKeys.accepted)
-        if inside.has("accepted") { require(accepted, "'accepted' of \(what) of \(place)") }
+        if inside.has("accepted") { accepted.called("'accepted' of \(what) of \(place)").needRequired() }
         step.accepted =
             accepted.list("status") { text throws(TextFault) in try Units.integer(text, in: 200...399) } ?? []
         step.rejected = refusal(inside.inside("rejected", RecipeKeys.rejected), "'rejected' of \(what)")
         if inside.has("stale") {
-            let stale = inside.inside("stale", RecipeKeys.stale)
-            require(stale, "'stale' of \(what) of \(place)")
+            let stale = inside.inside("stale").called("'stale' of \(what) of \(place)")
+            stale.needRequired()
             if !steps.contains(where: { $0.layer < step.layer }) {
                 error(
                     "'stale' of \(what) of \(place): no step before it is on a layer that is kept", inside.mark("stale")
@@ -293,8 +293,8 @@ extension RecipeDecoder {
         }
         var fields: [RecipeNamed] = []
         for item in items.prefix(Recipe.Bound.fields) where item.map != nil {
-            let inside = BlockReader(item, RecipeKeys.field, mark: item.mark)
-            require(inside, "'inject' of \(place)")
+            let inside = reader.inside(item, RecipeKeys.field, place: "'inject' of \(place)")
+            inside.needRequired()
             let name = field(inside)
             if fields.contains(where: { $0.name.lowercased() == name.lowercased() }) {
                 error("'inject' of \(place) has '\(name)' twice", inside.mark("header"))

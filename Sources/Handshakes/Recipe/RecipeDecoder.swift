@@ -36,10 +36,6 @@ struct RecipeDecoder {
 
     func error(_ message: String, _ mark: Mark) { reader.findings.error(message, mark) }
 
-    func require(_ reader: BlockReader, _ place: String) {
-        for key in reader.missing { error("\(place) needs '\(key)'", reader.mark) }
-    }
-
     /// A template, with its faults at their own columns where the text stands as written.
     mutating func template(_ node: Node?, _ what: String, in scope: RecipeScope) -> RecipeTemplate {
         guard let node, let scalar = node.scalar else { return RecipeTemplate(parts: []) }
@@ -60,8 +56,9 @@ struct RecipeDecoder {
 
     private mutating func decodeSecrets() {
         for entry in reader.entry("secrets")?.value.map ?? [] {
-            let inside = BlockReader(entry.value, RecipeKeys.secret, mark: entry.mark)
-            if entry.value.map != nil { require(inside, "secret '\(Quoted.short(entry.key))' of \(place)") }
+            let what = "secret '\(Quoted.short(entry.key))' of \(place)"
+            let inside = reader.inside(entry.value, RecipeKeys.secret, place: what)
+            if inside.node != nil { inside.needRequired() }
             var origins: [Origin] = []
             for node in inside.items("to") ?? [] {
                 guard let text = node.scalar?.text, let url = try? BlockReader.httpURL(text) else { continue }
@@ -110,7 +107,7 @@ struct RecipeDecoder {
     mutating func takes(_ inside: BlockReader, block: Block, _ what: String) -> [RecipeTake] {
         var takes: [RecipeTake] = []
         for entry in inside.entry("take")?.value.map ?? [] {
-            let reader = BlockReader(entry.value, block, mark: entry.mark)
+            let reader = inside.inside(entry.value, block)
             if let take = take(reader, name: entry.key, "'\(Quoted.short(entry.key))' in 'take' of \(what)") {
                 takes.append(take)
             }
@@ -209,8 +206,8 @@ struct RecipeDecoder {
             error("'inject' of \(place) must be one field, as a token goes into one", reader.mark("inject"))
             return RecipeNamed(name: "Authorization", value: .init(parts: [token]))
         }
-        let inside = BlockReader(node, RecipeKeys.field, mark: node.mark)
-        require(inside, "'inject' of \(place)")
+        let inside = reader.inside("inject")
+        inside.needRequired()
         var scope = RecipeScope()
         scope.names = ["token": .token]
         let value = template(inside.entry("value")?.value, "'value' in 'inject'", in: scope)

@@ -14,7 +14,7 @@ struct RecipeScheme: Scheme {
 
     static func secrets(_ keys: BlockReader) -> [NamedSecretReference] {
         (keys.entry("secrets")?.value.map ?? []).compactMap { entry in
-            BlockReader(entry.value, RecipeKeys.secret, mark: entry.mark).secret("value").map {
+            keys.inside(entry.value, RecipeKeys.secret).secret("value").map {
                 NamedSecretReference(entry.key, $0)
             }
         }
