@@ -46,17 +46,10 @@ public struct Pattern: Sendable, Hashable {
 
     /// A set of bytes, as 256 bits.
     struct ByteSet: Sendable, Hashable {
-        var bits: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        var low: UInt128 = 0
+        var high: UInt128 = 0
 
-        func contains(_ byte: UInt8) -> Bool {
-            let bit = UInt64(1) << UInt64(byte & 63)
-            return switch byte >> 6 {
-            case 0: bits.0 & bit != 0
-            case 1: bits.1 & bit != 0
-            case 2: bits.2 & bit != 0
-            default: bits.3 & bit != 0
-            }
-        }
+        func contains(_ byte: UInt8) -> Bool { (byte < 128 ? low : high) >> (byte & 127) & 1 == 1 }
     }
 }
 
@@ -163,29 +156,15 @@ private struct PatternSearch {
 
 extension Pattern.ByteSet {
     mutating func insert(_ byte: UInt8) {
-        let bit = UInt64(1) << UInt64(byte & 63)
-        switch byte >> 6 {
-        case 0: bits.0 |= bit
-        case 1: bits.1 |= bit
-        case 2: bits.2 |= bit
-        default: bits.3 |= bit
-        }
+        if byte < 128 { low |= 1 << byte } else { high |= 1 << (byte & 127) }
     }
 
     mutating func formUnion(_ other: Self) {
-        bits = (bits.0 | other.bits.0, bits.1 | other.bits.1, bits.2 | other.bits.2, bits.3 | other.bits.3)
+        low |= other.low
+        high |= other.high
     }
 
-    var inverted: Self { Self(bits: (~bits.0, ~bits.1, ~bits.2, ~bits.3)) }
-
-    static func == (left: Self, right: Self) -> Bool { left.bits == right.bits }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(bits.0)
-        hasher.combine(bits.1)
-        hasher.combine(bits.2)
-        hasher.combine(bits.3)
-    }
+    var inverted: Self { Self(low: ~low, high: ~high) }
 
     static func of(_ ranges: ClosedRange<UInt8>...) -> Self {
         var set = Self()

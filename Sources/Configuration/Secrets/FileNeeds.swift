@@ -138,11 +138,7 @@ public struct FileNeeds: Sendable, Equatable {
         return end == path.startIndex ? "/" : String(path[..<end])
     }
 
-    private static func resolved(_ path: String) -> String {
-        guard let found = realpath(path, nil) else { return path }
-        defer { free(found) }
-        return String(cString: found)
-    }
+    private static func resolved(_ path: String) -> String { FilePlace.resolved(path) ?? path }
 }
 
 extension Configuration {

@@ -21,7 +21,7 @@ public struct FilePlace: Codable, Sendable, Hashable {
     /// By the name of one file: a link that was swapped since one of the two looked still stands in the same place.
     public func isSame(as other: FilePlace) -> Bool { standing == other.standing || real == other.real }
 
-    private static func resolved(_ path: String) -> String? {
+    static func resolved(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
         return String(cString: real)

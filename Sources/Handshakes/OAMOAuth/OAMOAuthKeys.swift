@@ -30,10 +30,7 @@ enum OAMOAuthKeys {
                 "authorization_url", .text(.httpURL),
                 "11g, 12c, idcs: where a person logs in with grant authorization_code; without it authorize below service_endpoint, /oauth2/rest/authz of base_url, authorize beside token_url.",
                 digest: .nothing),
-            KeySpec(
-                "redirect_uri", .text(.httpURL),
-                "Where the browser of grant authorization_code is sent back to, spelt as the server has it registered; without it http://127.0.0.1/callback at any port.",
-                digest: .nothing),
+            OAuth2Keys.redirectURI,
             KeySpec(
                 "login_parameters", .named(.line, .text(.anyLine)),
                 "Further parameters of the authorization request; 12c gets the identity domain as domain by itself."),
@@ -76,8 +73,7 @@ enum OAMOAuthKeys {
                 "key", .oneOrMore(.secret),
                 "The key that signs assertions: PEM, PKCS#8, PKCS#12 or JWK; of several the first that the server accepts.",
                 digest: .nothing),
-            KeySpec(
-                "key_password", .secret, "The passphrase of an encrypted key or of a PKCS#12 file.", digest: .nothing),
+            OAuth2Keys.keyPassword,
             KeySpec("assertion", .block(assertion), "How assertions are made and signed.", digest: .nothing),
             KeySpec(
                 "user_claims", .named(.line, .text(.anyLine)),
@@ -88,10 +84,7 @@ enum OAMOAuthKeys {
                 digest: .place),
             KeySpec("username", .text(.line), "The user of grants password and jwt_bearer, and of a registration."),
             KeySpec("password", .secret, "The user's password."),
-            KeySpec(
-                "refresh_token", .secret,
-                "The first refresh token of grant refresh_token; those that replace it go to the store.", digest: .place
-            ),
+            OAuth2Keys.refreshToken,
             KeySpec(
                 "allowed_scopes", .list(.text(.scope)), "The only scopes that a challenge may add.", digest: .nothing),
             KeySpec("extra", .named(.line, .text(.anyLine)), "Further members of the token request."),

@@ -25,10 +25,7 @@ enum OAuth2Keys {
             KeySpec(
                 "grant", .words(OAuth2Scheme.Grant.self),
                 "How a token is had; authorization_code and device_code need a person once: cardea login."),
-            KeySpec(
-                "redirect_uri", .text(.httpURL),
-                "Where the browser of grant authorization_code is sent back to, spelt as the server has it registered; without it http://127.0.0.1/callback at any port.",
-                digest: .nothing),
+            redirectURI,
             KeySpec(
                 "login_parameters", .named(.line, .text(.anyLine)),
                 "Further parameters of the authorization request, such as prompt or access_type."),
@@ -60,8 +57,7 @@ enum OAuth2Keys {
                 "key", .oneOrMore(.secret),
                 "The key that signs assertions: PEM, PKCS#8, PKCS#12, JWK or JWK set; of several the first that the server accepts. Read anew for every grant.",
                 digest: .nothing),
-            KeySpec(
-                "key_password", .secret, "The passphrase of an encrypted key or of a PKCS#12 file.", digest: .nothing),
+            keyPassword,
             KeySpec("signing", .block(signing), "How assertions are signed.", digest: .nothing),
             KeySpec(
                 "claims", .named(.line, .text(.anyLine)),
@@ -73,10 +69,7 @@ enum OAuth2Keys {
                 digest: .place),
             KeySpec("username", .text(.line), "The user of grant password."),
             KeySpec("password", .secret, "The password of grant password."),
-            KeySpec(
-                "refresh_token", .secret,
-                "The first refresh token of grant refresh_token; those that replace it go to the store.", digest: .place
-            ),
+            refreshToken,
             KeySpec(
                 "subject_token", .either([.secret, .block(Keys.subjectToken)]),
                 "The token to exchange: a secret, or that of another identity; left out: the caller's own, on routes with subject: from_caller_token.",
@@ -111,6 +104,19 @@ enum OAuth2Keys {
                 "Tokens are bound to a key pair that the gateway makes and keeps, and every request proves its possession (RFC 9449). The gateways of a fleet do not share it, nor what is bound to it.",
                 default: "false"),
         ])
+
+    static let redirectURI = KeySpec(
+        "redirect_uri", .text(.httpURL),
+        "Where the browser of grant authorization_code is sent back to, spelt as the server has it registered; without it http://127.0.0.1/callback at any port.",
+        digest: .nothing)
+
+    static let keyPassword = KeySpec(
+        "key_password", .secret, "The passphrase of an encrypted key or of a PKCS#12 file.", digest: .nothing)
+
+    static let refreshToken = KeySpec(
+        "refresh_token", .secret,
+        "The first refresh token of grant refresh_token; those that replace it go to the store.", digest: .place
+    )
 
     private static let registration = Block(
         name: "registration", description: "How the client gets its id.",

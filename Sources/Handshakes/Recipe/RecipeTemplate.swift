@@ -28,17 +28,22 @@ struct RecipeTemplate: Sendable, Hashable {
 
     /// A function of an expression's text.
     enum Pipe: Sendable, Hashable {
-        case base64, base64url, hex, sha256
+        case plain(Plain)
         /// Keyed by a secret or an earlier value.
         case hmacSHA256(RecipeName)
         /// A compact JWS (RFC 7515) over the text.
         case jws(secret: String, JWSAlgorithm)
-        /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
-        case url
-        /// For the inside of a JSON string, and of XML.
-        case json, xml
-        /// A query with its parameters decoded, encoded in one way, and sorted.
-        case canonicalQuery
+
+        /// A function of the text alone.
+        enum Plain: String, Sendable, CaseIterable {
+            case base64, base64url, hex, sha256
+            /// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
+            case url
+            /// For the inside of a JSON string, and of XML.
+            case json, xml
+            /// A query with its parameters decoded, encoded in one way, and sorted.
+            case canonicalQuery = "canonical_query"
+        }
     }
 
     /// HMAC with SHA-256 (RFC 7518 §3.2).
@@ -141,9 +146,9 @@ extension RecipeTemplate.Expression {
     func isRaw(_ raw: Set<String>) -> Bool {
         for pipe in pipes.reversed() {
             switch pipe {
-            case .sha256, .hmacSHA256: return true
-            case .base64, .base64url, .hex, .jws, .url, .canonicalQuery: return false
-            case .json, .xml: continue
+            case .plain(.sha256), .hmacSHA256: return true
+            case .plain(.json), .plain(.xml): continue
+            case .plain, .jws: return false
             }
         }
         return terms.contains { term in
@@ -206,16 +211,9 @@ extension RecipeTemplate.Pipe: CustomStringConvertible {
     /// The text as a configuration has it.
     var description: String {
         switch self {
-        case .base64: "base64"
-        case .base64url: "base64url"
-        case .hex: "hex"
-        case .sha256: "sha256"
+        case .plain(let pipe): pipe.rawValue
         case .hmacSHA256(let key): "hmac_sha256(\(key))"
         case .jws(let secret, let algorithm): "jws(secret.\(secret), \(algorithm.rawValue))"
-        case .url: "url"
-        case .json: "json"
-        case .xml: "xml"
-        case .canonicalQuery: "canonical_query"
         }
     }
 }

@@ -182,18 +182,13 @@ struct RecipeTemplateParser {
 
     // MARK: - Pipes
 
-    private static let pipes: [String: RecipeTemplate.Pipe] = [
-        "base64": .base64, "base64url": .base64url, "hex": .hex, "sha256": .sha256, "url": .url, "json": .json,
-        "xml": .xml, "canonical_query": .canonicalQuery,
-    ]
-
     private mutating func pipe() throws(Fault) -> RecipeTemplate.Pipe {
         skipBlanks()
         let begin = at
         let word = word()
-        if let pipe = Self.pipes[word] { return pipe }
+        if let pipe = RecipeTemplate.Pipe.Plain(rawValue: word) { return .plain(pipe) }
         guard word == "hmac_sha256" || word == "jws" else {
-            let known = Self.pipes.keys.sorted() + ["hmac_sha256", "jws"]
+            let known = RecipeTemplate.Pipe.Plain.allCases.map(\.rawValue).sorted() + ["hmac_sha256", "jws"]
             let near = NearestWord.of(word, in: known).map { "did you mean '\($0)'?" }
             throw Fault(
                 reason: "has '\(Quoted.short(word))' where a pipe is expected; "

@@ -109,10 +109,10 @@ extension RecipeValues {
 
     private func through(_ pipe: RecipeTemplate.Pipe, _ value: [UInt8]) throws(Fault) -> [UInt8] {
         switch pipe {
-        case .base64: return Base64.octets(of: value)
-        case .base64url: return Array(Base64.encodeURL(value).utf8)
-        case .hex: return Hexadecimal.octets(of: value)
-        case .sha256: return sha256(value)
+        case .plain(.base64): return Base64.octets(of: value)
+        case .plain(.base64url): return Array(Base64.encodeURL(value).utf8)
+        case .plain(.hex): return Hexadecimal.octets(of: value)
+        case .plain(.sha256): return sha256(value)
         case .hmacSHA256(let key):
             var key = try bytes(of: key)
             defer { key.wipe() }
@@ -121,22 +121,21 @@ extension RecipeValues {
             var key = try bytes(of: .secret(secret))
             defer { key.wipe() }
             return try RecipeJWS.compact(payload: value, key: key, algorithm)
-        case .url:
-            var result: [UInt8] = []
-            for byte in value { result.appendPercentEncoded(byte) }
-            return result
-        case .json:
-            guard value.isUTF8 else { throw Fault("not UTF-8, as JSON needs it") }
-            var result: [UInt8] = []
-            result.appendJSONEscaped(value)
-            return result
-        case .xml:
+        case .plain(.url): return try encoded(value, for: .url)
+        case .plain(.json): return try encoded(value, for: .json)
+        case .plain(.xml):
             guard value.isUTF8, !value.contains(where: { $0 < 0x20 && ![0x09, 0x0A, 0x0D].contains($0) }) else {
                 throw Fault("not text, as XML needs it")
             }
             return value.xmlEscaped
-        case .canonicalQuery: return value.canonicalQuery
+        case .plain(.canonicalQuery): return value.canonicalQuery
         }
+    }
+
+    private func encoded(_ value: [UInt8], for place: Place) throws(Fault) -> [UInt8] {
+        var result: [UInt8] = []
+        try append(value, for: place, to: &result)
+        return result
     }
 }
 
