@@ -1,27 +1,58 @@
 internal import Octets
 
-/// A pattern as a tree.
-indirect enum PatternTree: Sendable {
-    case empty
-    case byte(UInt8)
-    case set(Pattern.ByteSet)
-    case start, end
-    case sequence([PatternTree])
-    case alternatives([PatternTree])
-    case group(PatternTree)
-    /// `most` nil: without end.
-    case repeated(PatternTree, least: Int, most: Int?, isLazy: Bool)
-
+/// A part of a pattern as a list of states. Its jumps count from their own place, so that it can stand anywhere and more than once.
+private struct PatternPart {
+    var states: [Pattern.Instruction] = []
     /// Whether it matches without reading anything.
-    var canBeEmpty: Bool {
-        switch self {
-        case .empty, .start, .end: true
-        case .byte, .set: false
-        case .sequence(let parts): parts.allSatisfy(\.canBeEmpty)
-        case .alternatives(let parts): parts.contains(where: \.canBeEmpty)
-        case .group(let inner): inner.canBeEmpty
-        case .repeated(let inner, let least, _, _): least == 0 || inner.canBeEmpty
+    var canBeEmpty = true
+    /// It has more states than a pattern may have, which are not kept.
+    var isTooLarge = false
+
+    init(_ state: Pattern.Instruction, canBeEmpty: Bool) {
+        states = [state]
+        self.canBeEmpty = canBeEmpty
+    }
+
+    init(_ parts: PatternPart...) {
+        for part in parts { append(part) }
+    }
+
+    mutating func append(_ part: PatternPart) {
+        states += part.states
+        canBeEmpty = canBeEmpty && part.canBeEmpty
+        isTooLarge = isTooLarge || part.isTooLarge || states.count >= Pattern.mostStates
+        if isTooLarge { states = [] }
+    }
+
+    /// One of two; of what both match the first counts.
+    func or(_ other: PatternPart) -> PatternPart {
+        var both = PatternPart(
+            PatternPart(.split(1, states.count + 2), canBeEmpty: true), self,
+            PatternPart(.jump(other.states.count + 1), canBeEmpty: true), other)
+        both.canBeEmpty = canBeEmpty || other.canBeEmpty
+        return both
+    }
+
+    /// - Parameter most: nil: without end.
+    func repeated(least: Int, most: Int?, isLazy: Bool) -> PatternPart {
+        func choice(over count: Int) -> PatternPart {
+            PatternPart(isLazy ? .split(count + 1, 1) : .split(1, count + 1), canBeEmpty: true)
         }
+        var further = PatternPart()
+        if let most {
+            // Each further one stands inside the one before it: x{0,2} is (x(x)?)?.
+            for _ in least..<max(least, most) {
+                further = PatternPart(choice(over: states.count + further.states.count), self, further)
+            }
+        } else {
+            let back = PatternPart(.jump(-states.count - 1), canBeEmpty: true)
+            further = PatternPart(choice(over: states.count + 1), self, back)
+        }
+        var whole = PatternPart()
+        for _ in 0..<least { whole.append(self) }
+        whole.append(further)
+        whole.canBeEmpty = least == 0
+        return whole
     }
 }
 
@@ -36,9 +67,9 @@ struct PatternParser {
 
     init(_ text: String) { self.text = Array(text.utf8) }
 
-    mutating func parse() throws(Pattern.Fault) -> PatternTree {
+    mutating func parse() throws(Pattern.Fault) -> [Pattern.Instruction] {
         guard text.count <= Pattern.longestText else { throw fault("must have at most 512 bytes", at: 0) }
-        let tree = try alternatives()
+        let whole = try alternatives()
         if at < text.count { throw fault("has a ')' that closes nothing", at: at) }
         guard groups == 1 else {
             throw fault(
@@ -47,29 +78,31 @@ struct PatternParser {
                     : "has \(groups) groups; '(?: )' takes nothing",
                 at: 0)
         }
-        return tree
+        guard !whole.isTooLarge else { throw fault("is too large: more than 256 states", at: 0) }
+        return whole.states + [.match]
     }
 
     // MARK: - Grammar
 
-    private mutating func alternatives() throws(Pattern.Fault) -> PatternTree {
+    private mutating func alternatives() throws(Pattern.Fault) -> PatternPart {
         depth += 1
         defer { depth -= 1 }
         guard depth <= Self.deepest else { throw fault("is nested deeper than 16 levels", at: at) }
         var parts = [try sequence()]
         while take("|") { parts.append(try sequence()) }
-        return parts.count == 1 ? parts[0] : .alternatives(parts)
+        let last = parts.removeLast()
+        return parts.reversed().reduce(last) { $1.or($0) }
     }
 
-    private mutating func sequence() throws(Pattern.Fault) -> PatternTree {
-        var parts: [PatternTree] = []
+    private mutating func sequence() throws(Pattern.Fault) -> PatternPart {
+        var whole = PatternPart()
         while at < text.count, text[at] != UInt8(ascii: "|"), text[at] != UInt8(ascii: ")") {
-            parts.append(try repeated())
+            whole.append(try repeated())
         }
-        return parts.isEmpty ? .empty : parts.count == 1 ? parts[0] : .sequence(parts)
+        return whole
     }
 
-    private mutating func repeated() throws(Pattern.Fault) -> PatternTree {
+    private mutating func repeated() throws(Pattern.Fault) -> PatternPart {
         let begin = at
         let item = try item()
         let mark = at
@@ -78,7 +111,7 @@ struct PatternParser {
         guard !item.canBeEmpty else { throw fault("repeats what can be empty", at: begin) }
         let isLazy = take("?")
         if at < text.count, "*+?{".utf8.contains(text[at]) { throw fault("has two repetitions in a row", at: mark) }
-        return .repeated(item, least: least, most: most, isLazy: isLazy)
+        return item.repeated(least: least, most: most, isLazy: isLazy)
     }
 
     private mutating func counts() throws(Pattern.Fault) -> (Int, Int?)? {
@@ -103,15 +136,15 @@ struct PatternParser {
         return digits.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
     }
 
-    private mutating func item() throws(Pattern.Fault) -> PatternTree {
+    private mutating func item() throws(Pattern.Fault) -> PatternPart {
         let begin = at
         let byte = text[at]
         at += 1
         switch byte {
-        case UInt8(ascii: "^"): return .start
-        case UInt8(ascii: "$"): return .end
-        case UInt8(ascii: "."): return .set(.anyButLineFeed)
-        case UInt8(ascii: "["): return .set(try set(from: begin))
+        case UInt8(ascii: "^"): return PatternPart(.atStart, canBeEmpty: true)
+        case UInt8(ascii: "$"): return PatternPart(.atEnd, canBeEmpty: true)
+        case UInt8(ascii: "."): return PatternPart(.set(.anyButLineFeed), canBeEmpty: false)
+        case UInt8(ascii: "["): return PatternPart(.set(try set(from: begin)), canBeEmpty: false)
         case UInt8(ascii: "("): return try group(from: begin)
         case UInt8(ascii: "\\"): return try escape(from: begin)
         case UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "?"):
@@ -119,11 +152,11 @@ struct PatternParser {
         case UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "]"):
             let sign = Character(Unicode.Scalar(byte))
             throw fault("has a lone '\(sign)'; '\\\(sign)' is the sign itself", at: begin)
-        default: return .byte(byte)
+        default: return PatternPart(.byte(byte), canBeEmpty: false)
         }
     }
 
-    private mutating func group(from begin: Int) throws(Pattern.Fault) -> PatternTree {
+    private mutating func group(from begin: Int) throws(Pattern.Fault) -> PatternPart {
         var captures = true
         if take("?") {
             guard take(":") else { throw fault("has '(?' without ':'; nothing else of that kind is known", at: begin) }
@@ -132,15 +165,17 @@ struct PatternParser {
         if captures { groups += 1 }
         let inner = try alternatives()
         guard take(")") else { throw fault("has a '(' that is not closed", at: begin) }
-        return captures ? .group(inner) : inner
+        guard captures else { return inner }
+        return PatternPart(
+            PatternPart(.openGroup, canBeEmpty: true), inner, PatternPart(.closeGroup, canBeEmpty: true))
     }
 
     // MARK: - Signs
 
-    private mutating func escape(from begin: Int) throws(Pattern.Fault) -> PatternTree {
+    private mutating func escape(from begin: Int) throws(Pattern.Fault) -> PatternPart {
         let sign = try escaped(from: begin)
-        if let set = Self.classes[sign] { return .set(set) }
-        return .byte(try byte(of: sign, from: begin))
+        if let set = Self.classes[sign] { return PatternPart(.set(set), canBeEmpty: false) }
+        return PatternPart(.byte(try byte(of: sign, from: begin)), canBeEmpty: false)
     }
 
     private mutating func escaped(from begin: Int) throws(Pattern.Fault) -> UInt8 {
@@ -223,83 +258,4 @@ struct PatternParser {
     }
 
     private func fault(_ reason: String, at offset: Int) -> Pattern.Fault { .init(reason: reason, offset: offset) }
-}
-
-/// A tree as a list of states.
-enum PatternProgram {
-    static func of(_ tree: PatternTree) throws(Pattern.Fault) -> [Pattern.Instruction] {
-        var program: [Pattern.Instruction] = []
-        try append(tree, to: &program)
-        try add(.match, to: &program)
-        return program
-    }
-
-    private static func append(_ tree: PatternTree, to program: inout [Pattern.Instruction]) throws(Pattern.Fault) {
-        switch tree {
-        case .empty: break
-        case .byte(let byte): try add(.byte(byte), to: &program)
-        case .set(let set): try add(.set(set), to: &program)
-        case .start: try add(.atStart, to: &program)
-        case .end: try add(.atEnd, to: &program)
-        case .sequence(let parts): for part in parts { try append(part, to: &program) }
-        case .group(let inner):
-            try add(.openGroup, to: &program)
-            try append(inner, to: &program)
-            try add(.closeGroup, to: &program)
-        case .alternatives(let parts): try alternatives(parts[...], to: &program)
-        case .repeated(let inner, let least, let most, let isLazy):
-            for _ in 0..<least { try append(inner, to: &program) }
-            guard let most else { return try endless(inner, isLazy: isLazy, to: &program) }
-            // Each further one stands inside the one before it: x{0,2} is (x(x)?)?.
-            var splits: [Int] = []
-            for _ in least..<max(least, most) {
-                splits.append(program.count)
-                try add(.jump(0), to: &program)
-                try append(inner, to: &program)
-            }
-            for split in splits { program[split] = choice(split + 1, program.count, isLazy: isLazy) }
-        }
-    }
-
-    private static func alternatives(
-        _ parts: ArraySlice<PatternTree>, to program: inout [Pattern.Instruction]
-    ) throws(Pattern.Fault) {
-        var jumps: [Int] = []
-        for (index, part) in parts.enumerated() {
-            guard index < parts.count - 1 else {
-                try append(part, to: &program)
-                break
-            }
-            let split = program.count
-            try add(.jump(0), to: &program)
-            try append(part, to: &program)
-            jumps.append(program.count)
-            try add(.jump(0), to: &program)
-            program[split] = .split(split + 1, program.count)
-        }
-        for jump in jumps { program[jump] = .jump(program.count) }
-    }
-
-    private static func endless(
-        _ inner: PatternTree, isLazy: Bool, to program: inout [Pattern.Instruction]
-    ) throws(Pattern.Fault) {
-        let split = program.count
-        try add(.jump(0), to: &program)
-        try append(inner, to: &program)
-        try add(.jump(split), to: &program)
-        program[split] = choice(split + 1, program.count, isLazy: isLazy)
-    }
-
-    private static func choice(_ more: Int, _ on: Int, isLazy: Bool) -> Pattern.Instruction {
-        isLazy ? .split(on, more) : .split(more, on)
-    }
-
-    private static func add(
-        _ instruction: Pattern.Instruction, to program: inout [Pattern.Instruction]
-    ) throws(Pattern.Fault) {
-        guard program.count < Pattern.mostStates else {
-            throw Pattern.Fault(reason: "is too large: more than 256 states", offset: 0)
-        }
-        program.append(instruction)
-    }
 }

@@ -27,16 +27,15 @@ public struct Pattern: Sendable, Hashable {
     /// - Throws: `Fault` for a text that is no pattern or exceeds a bound.
     public init(_ text: String) throws(Fault) {
         var parser = PatternParser(text)
-        let tree = try parser.parse()
+        program = try parser.parse()
         self.text = text
-        program = try PatternProgram.of(tree)
     }
 
     /// The work of one state on the byte at hand, or before it.
     enum Instruction: Sendable, Hashable {
         case byte(UInt8)
         case set(ByteSet)
-        /// The first is preferred.
+        /// To places counted from this one; the first is preferred.
         case split(Int, Int)
         case jump(Int)
         case atStart, atEnd
@@ -117,8 +116,8 @@ private struct PatternSearch {
         return found.start..<found.end
     }
 
-    private func moved(_ thread: Thread) -> Thread {
-        Thread(state: thread.state + 1, start: thread.start, end: thread.end)
+    private func moved(_ thread: Thread, by distance: Int = 1) -> Thread {
+        Thread(state: thread.state + distance, start: thread.start, end: thread.end)
     }
 
     /// Adds what a thread reaches without reading a byte, in order of preference.
@@ -128,14 +127,10 @@ private struct PatternSearch {
             guard enteredAt[thread.state] != position + 1 else { continue }
             enteredAt[thread.state] = position + 1
             switch program[thread.state] {
-            case .jump(let target):
-                thread.state = target
-                pending.append(thread)
+            case .jump(let distance): pending.append(moved(thread, by: distance))
             case .split(let preferred, let other):
-                thread.state = other
-                pending.append(thread)
-                thread.state = preferred
-                pending.append(thread)
+                pending.append(moved(thread, by: other))
+                pending.append(moved(thread, by: preferred))
             case .openGroup:
                 thread.start = position
                 pending.append(moved(thread))
