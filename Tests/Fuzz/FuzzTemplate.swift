@@ -9,7 +9,7 @@ import Configuration
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTemplate(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
     let text = String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
-    let scope = RecipeScope(names: ["secret.p": .secret("p"), "now": .now, "a.b": .step("a", take: "b")])
+    let scope = RecipeScope(names: ["secret.p": .secret("p"), "now": .own(.now), "a.b": .step("a", take: "b")])
     let (template, faults) = RecipeTemplateParser.parse(text, in: scope)
     for fault in faults { precondition(fault.offset >= 0 && fault.offset <= text.utf8.count) }
     if faults.isEmpty {

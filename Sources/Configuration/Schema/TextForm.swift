@@ -52,8 +52,8 @@ extension TextForm {
     package static let longestTemplate = 16 * 1024
 }
 
-/// Why a text does not have its form.
-package struct TextFault: Error {
+/// Why a text does not have its form, or cannot be had.
+package struct TextFault: Error, Equatable {
     /// Completes "'key' …", such as "must be an IP address".
     package var reason: String
 

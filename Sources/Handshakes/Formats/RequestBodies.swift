@@ -10,8 +10,7 @@ struct JSONBody: ~Copyable {
 
     mutating func member(_ name: String, _ value: String) {
         key(name)
-        var value = value
-        value.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+        string(value)
     }
 
     /// The secret must be UTF-8.
@@ -35,8 +34,7 @@ struct JSONBody: ~Copyable {
         bytes.append(UInt8(ascii: "["))
         for (index, value) in values.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            var value = value
-            value.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+            string(value)
         }
         bytes.append(UInt8(ascii: "]"))
     }
@@ -60,9 +58,13 @@ struct JSONBody: ~Copyable {
 
     private mutating func key(_ name: String) {
         if bytes.last != UInt8(ascii: "{") { bytes.append(UInt8(ascii: ",")) }
-        var name = name
-        name.withUTF8 { string(UnsafeRawBufferPointer($0)) }
+        string(name)
         bytes.append(UInt8(ascii: ":"))
+    }
+
+    private mutating func string(_ text: String) {
+        var text = text
+        text.withUTF8 { string(UnsafeRawBufferPointer($0)) }
     }
 
     private mutating func string(_ text: UnsafeRawBufferPointer) {

@@ -49,6 +49,10 @@ public struct IssuerCall: Sendable {
         self.init(step: step, method: "GET", url: url, headers: headers, body: [], carriesPassword: false)
     }
 
+    /// Fields that no configuration adds to a call, in lower case.
+    static let ownFields: Set = [
+        "authorization", "content-type", "content-length", "host", "transfer-encoding", "connection",
+    ]
     static let acceptsJSON = (name: "Accept", value: "application/json")
     static let jsonHeaders = [(name: "Content-Type", value: "application/json"), acceptsJSON]
     static let formHeaders = [(name: "Content-Type", value: "application/x-www-form-urlencoded"), acceptsJSON]

@@ -118,16 +118,16 @@ extension MobileFirstRun {
     /// The client as it stands, or else a new one.
     /// - Parameter refused: one that the server does not know any more.
     func registered(unless refused: LayerMaterial?) async throws(GrantFailure) -> MobileFirstClient {
-        let material = try await environment.durable(.registration, unless: refused) { () throws(GrantFailure) in
-            try await self.register()
+        var refused = refused
+        for _ in 0..<2 {
+            let material = try await environment.durable(.registration, unless: refused) { () throws(GrantFailure) in
+                try await self.register()
+            }
+            if let client = MobileFirstClient(material) { return client }
+            // A registration that cannot be read can only come from a store of before.
+            refused = material
         }
-        if let client = MobileFirstClient(material) { return client }
-        // A registration that cannot be read can only come from a store of before.
-        let again = try await environment.durable(.registration, unless: material) { () throws(GrantFailure) in
-            try await self.register()
-        }
-        guard let client = MobileFirstClient(again) else { throw .internal(reason: "a registration that is none") }
-        return client
+        throw .internal(reason: "a registration that is none")
     }
 
     private func register() async throws(GrantFailure) -> LayerMaterial {

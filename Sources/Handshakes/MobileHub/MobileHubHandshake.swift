@@ -18,10 +18,8 @@ struct MobileHubHandshake: Handshake {
             throw .configuration(reason: "backend_id: empty, or not fit for a header")
         }
         for (name, value) in settings.extraHeaders {
-            let isOurs = [
-                "authorization", "content-type", "content-length", "host", "transfer-encoding", "connection",
-                MobileHubSettings.backendHeader.lowercased(),
-            ].contains(name.lowercased())
+            let isOurs = IssuerCall.ownFields.union([MobileHubSettings.backendHeader.lowercased()])
+                .contains(name.lowercased())
             guard name.isFieldName, value.isFieldContent, !isOurs else {
                 throw .configuration(reason: "extra_headers: not a field that an exchange may carry")
             }

@@ -19,12 +19,6 @@ struct OAMIssuedClient {
     let material: LayerMaterial
 }
 
-/// A client for one flight, and whether it was had in this flight.
-struct OAMProvenClient {
-    var client: OAMIssuedClient
-    var isFresh: Bool
-}
-
 // MARK: - As the environment keeps it
 
 extension OAMIssuedClient {
@@ -72,15 +66,15 @@ extension OAuth2Handshake {
         return try await body(trip.proven(by: second.client))
     }
 
-    /// The client as it stands, or a new one.
+    /// The client as it stands, or a new one, and whether it was had in this flight.
     private func issued(
         _ issuance: OAMOAuthDialect.Issuance, _ trip: Trip, unless refused: LayerMaterial?
-    ) async throws(GrantFailure) -> OAMProvenClient {
+    ) async throws(GrantFailure) -> (client: OAMIssuedClient, isFresh: Bool) {
         var old = refused
         if old == nil, let standing = await trip.environment.durable(.registration) {
             let now = await trip.environment.now()
             if let client = OAMIssuedClient(standing), client.isLive(at: now) {
-                return OAMProvenClient(client: client, isFresh: false)
+                return (client, false)
             }
             old = standing
         }
@@ -94,7 +88,7 @@ extension OAuth2Handshake {
             }
         }
         guard let client = OAMIssuedClient(material) else { throw .internal(reason: "a client assertion that is none") }
-        return OAMProvenClient(client: client, isFresh: true)
+        return (client, true)
     }
 
     /// Client credentials without a scope bring a token for the client itself (docs/design/wire/oam-oauth.md#sim).

@@ -66,6 +66,7 @@ struct OAMWebGateScheme: Scheme {
             KeySpec("register", .text(.servicePath), "Registers the client.", default: "register"),
             KeySpec("authenticate", .text(.servicePath), "Gives a user token.", default: "authenticate"),
             KeySpec("access", .text(.servicePath), "Gives an access token.", default: "access"),
+            // No witness of the last two calls is known, so nothing makes them; configurations that name them stay valid.
             KeySpec("info", .text(.servicePath), "Tells about a token.", default: "tokens/info"),
             KeySpec("terminate", .text(.servicePathOrOff), "Ends a token.", default: "off"),
         ])
@@ -82,8 +83,6 @@ struct OAMWebGateScheme: Scheme {
         settings.paths.register = paths.servicePath("register")
         settings.paths.authenticate = paths.servicePath("authenticate")
         settings.paths.access = paths.servicePath("access")
-        settings.paths.info = paths.servicePath("info")
-        settings.paths.terminate = paths.text("terminate") == "off" ? nil : paths.servicePath("terminate")
         settings.serviceDomain = keys.line("service_domain")
         settings.serviceDomainHeader = keys.line("service_domain_header")
         settings.clientAuth = keys.word("client_auth")

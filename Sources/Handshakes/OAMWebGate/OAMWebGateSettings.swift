@@ -41,13 +41,11 @@ struct OAMWebGateSettings: Sendable {
     /// Whether `ownCookies` are kept from callers.
     var stripCookies = true
 
-    /// Path segments behind `service`. `terminate` is off: no witness of that call is known.
+    /// Path segments behind `service`.
     struct Paths: Sendable {
         var register = "register"
         var authenticate = "authenticate"
         var access = "access"
-        var info = "tokens/info"
-        var terminate: String?
     }
 
     /// How the client proves itself: not at all (desktop services, which know no handle), or with `clientId:handle`.

@@ -52,9 +52,7 @@ struct OAuth2Handshake: Handshake {
         var headers = settings.headers
         if let domain = settings.identityDomain { headers.append((settings.identityDomainHeader, domain)) }
         for (name, value) in headers {
-            let isOurs = ["authorization", "content-type", "content-length", "host", "transfer-encoding", "connection"]
-                .contains(name.lowercased())
-            guard name.isFieldName, value.isFieldContent, !isOurs else {
+            guard name.isFieldName, value.isFieldContent, !IssuerCall.ownFields.contains(name.lowercased()) else {
                 throw .configuration(reason: "headers: not a field that a token request may carry")
             }
         }

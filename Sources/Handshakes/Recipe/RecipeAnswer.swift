@@ -29,11 +29,8 @@ struct RecipeAnswer {
             ? .failure(.empty) : Result { () throws(JSONTree.Fault) in try JSONTree(answer.body ?? []) }
     }
 
-    struct Fault: Error, Equatable {
-        /// Says what is missing or wrong, never what was received.
-        var reason: String
-        init(_ reason: String) { self.reason = reason }
-    }
+    /// Says what is missing or wrong, never what was received.
+    typealias Fault = TextFault
 }
 
 // MARK: - Values

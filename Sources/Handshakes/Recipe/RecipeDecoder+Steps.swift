@@ -233,12 +233,7 @@ extension RecipeDecoder {
     private func commonScope() -> RecipeScope {
         var scope = RecipeScope()
         for secret in secrets { scope.names["secret.\(secret.name)"] = .secret(secret.name) }
-        scope.names["identity.name"] = .identityName
-        scope.names["uuid"] = .uuid
-        scope.names["now"] = .now
-        scope.names["now_iso"] = .nowISO
-        scope.names["now_basic"] = .nowBasic
-        scope.names["date_basic"] = .dateBasic
+        for name in RecipeName.Own.allCases { scope.names[name.rawValue] = .own(name) }
         return scope
     }
 
@@ -262,6 +257,8 @@ extension RecipeDecoder {
             scope.withheld["sign.\(entry.key)"] = nil
             if value.isRaw(scope.raw) { scope.raw.insert(entry.key) }
         }
+        scope.allowsRaw = false
+        fieldScope = scope
         return values
     }
 
@@ -275,7 +272,7 @@ extension RecipeDecoder {
         return scope
     }
 
-    mutating func signedFields(_ recipe: Recipe) -> [RecipeNamed] {
+    mutating func signedFields() -> [RecipeNamed] {
         let node = reader.entry("inject")?.value
         guard let node else {
             error("\(place) needs 'inject': what is signed goes into its fields", reader.mark)
@@ -284,12 +281,6 @@ extension RecipeDecoder {
         let items = node.list ?? [node]
         if items.isEmpty || items.count > Recipe.Bound.fields {
             error("'inject' of \(place) must have 1 to 8 fields", reader.mark("inject"))
-        }
-        var scope = signedScope()
-        for value in recipe.sign {
-            scope.names["sign.\(value.name)"] = .signed(value.name)
-            scope.withheld["sign.\(value.name)"] = nil
-            if value.value.isRaw(scope.raw) { scope.raw.insert(value.name) }
         }
         var fields: [RecipeNamed] = []
         for item in items.prefix(Recipe.Bound.fields) where item.map != nil {
@@ -300,8 +291,8 @@ extension RecipeDecoder {
                 error("'inject' of \(place) has '\(name)' twice", inside.mark("header"))
             }
             fields.append(
-                RecipeNamed(name: name, value: template(inside.entry("value")?.value, "'value' in 'inject'", in: scope))
-            )
+                RecipeNamed(
+                    name: name, value: template(inside.entry("value")?.value, "'value' in 'inject'", in: fieldScope)))
         }
         return fields
     }

@@ -12,6 +12,8 @@ struct RecipeDecoder {
     var isSelective = false
     /// The steps read so far.
     var steps: [RecipeStep] = []
+    /// The names that fields may use, once the signed values are read.
+    var fieldScope = RecipeScope()
 
     mutating func decode() -> Recipe {
         decodeSecrets()
@@ -28,7 +30,7 @@ struct RecipeDecoder {
         checkKind(recipe)
         checkKey(recipe)
         if !isSigned { recipe.token = token() }
-        recipe.inject = isSigned ? signedFields(recipe) : [tokenField()]
+        recipe.inject = isSigned ? signedFields() : [tokenField()]
         return recipe
     }
 

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import Octets
 
 /// `recipe` with `sign`: the values of one request, each from those before it, and the fields that they go into.

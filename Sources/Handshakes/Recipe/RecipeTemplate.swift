@@ -62,13 +62,21 @@ enum RecipeName: Sendable, Hashable {
     case step(String, take: String)
     case request(RequestPart)
     case requestHeader(String)
-    case identityName
     case signed(String)
-    /// A random UUID for each step or signed request.
-    case uuid
-    /// Seconds since 1970; and as `2026-11-21T08:00:00Z`, `20261121T080000Z`, `20261121`. One instant for each step or signed request.
-    case now, nowISO, nowBasic, dateBasic
+    case own(Own)
     case token
+
+    /// Values that are there in every template.
+    enum Own: String, Sendable, CaseIterable {
+        case identityName = "identity.name"
+        /// A random UUID for each step or signed request.
+        case uuid
+        /// Seconds since 1970; and as `2026-11-21T08:00:00Z`, `20261121T080000Z`, `20261121`. One instant for each step or signed request.
+        case now
+        case nowISO = "now_iso"
+        case nowBasic = "now_basic"
+        case dateBasic = "date_basic"
+    }
 
     /// Parts of the request that is signed.
     enum RequestPart: String, Sendable, CaseIterable {
@@ -174,7 +182,7 @@ extension RecipeName {
     var isReceived: Bool {
         switch self {
         case .challenge, .step, .request, .requestHeader: true
-        case .secret, .identityName, .signed, .uuid, .now, .nowISO, .nowBasic, .dateBasic, .token: false
+        case .secret, .signed, .own, .token: false
         }
     }
 }
@@ -227,13 +235,8 @@ extension RecipeName: CustomStringConvertible {
         case .step(let step, let take): "\(step).\(take)"
         case .request(let part): "request.\(part.rawValue)"
         case .requestHeader(let name): "request.header.\(name)"
-        case .identityName: "identity.name"
         case .signed(let name): "sign.\(name)"
-        case .uuid: "uuid"
-        case .now: "now"
-        case .nowISO: "now_iso"
-        case .nowBasic: "now_basic"
-        case .dateBasic: "date_basic"
+        case .own(let name): name.rawValue
         case .token: "token"
         }
     }

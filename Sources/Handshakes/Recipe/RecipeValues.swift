@@ -39,10 +39,7 @@ struct RecipeValues {
         case text
     }
 
-    struct Fault: Error, Equatable {
-        var reason: String
-        init(_ reason: String) { self.reason = reason }
-    }
+    typealias Fault = TextFault
 }
 
 // MARK: - Templates
@@ -155,12 +152,12 @@ extension RecipeValues {
             // Several lines of one field are one list (RFC 9110 §5.3).
             let values = (request?.headers ?? []).filter { Array($0.name.utf8).matches(name) }.map(\.value)
             return Array(values.joined(separator: ", ").utf8)
-        case .identityName: return Array(identity.utf8)
-        case .uuid: return UUIDText.version4(entropy)
-        case .now: return Array(String(wallSeconds).utf8)
-        case .nowISO: return Array(WallClockText(wallSeconds).extended.utf8)
-        case .nowBasic: return Array(WallClockText(wallSeconds).basic.utf8)
-        case .dateBasic: return Array(WallClockText(wallSeconds).basicDate.utf8)
+        case .own(.identityName): return Array(identity.utf8)
+        case .own(.uuid): return UUIDText.version4(entropy)
+        case .own(.now): return Array(String(wallSeconds).utf8)
+        case .own(.nowISO): return Array(WallClockText(wallSeconds).extended.utf8)
+        case .own(.nowBasic): return Array(WallClockText(wallSeconds).basic.utf8)
+        case .own(.dateBasic): return Array(WallClockText(wallSeconds).basicDate.utf8)
         case .token: throw Fault("the token is put in by whoever splices it")
         }
     }

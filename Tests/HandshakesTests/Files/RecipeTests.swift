@@ -179,7 +179,7 @@ import Testing
         "{'q' | jws(secret.p, HS256)}",
     ])
     func printedAsWritten(text: String) {
-        let scope = RecipeScope(names: ["secret.p": .secret("p"), "uuid": .uuid, "now": .now])
+        let scope = RecipeScope(names: ["secret.p": .secret("p"), "uuid": .own(.uuid), "now": .own(.now)])
         let (template, faults) = RecipeTemplateParser.parse(text, in: scope)
         #expect(faults == [])
         #expect(template.description == text)
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test func everyFaultIsReported() {
-        let (_, faults) = RecipeTemplateParser.parse("{a} {now | b} } {", in: RecipeScope(names: ["now": .now]))
+        let (_, faults) = RecipeTemplateParser.parse("{a} {now | b} } {", in: RecipeScope(names: ["now": .own(.now)]))
         #expect(faults.map(\.offset) == [1, 11, 14, 17])
     }
 
