@@ -10,7 +10,8 @@ extension Configuration {
             guard let root = loader.root(of: source) else { return (nil, nil) }
             // Nothing but these two, so that nothing else can matter.
             let entries = (root.map ?? []).filter { $0.key == "admin" || $0.key == "store" }
-            let configuration = TreeDecoder.decode(Node(content: .map(entries), mark: root.mark), []).configuration
+            let only = Node(content: .map(entries), mark: root.mark)
+            let configuration = TreeDecoder.decode(only, [], loader.findings)
             return (configuration.admin.socket, configuration.store.path)
         }
     }

@@ -8,6 +8,7 @@ package final class Findings {
     package func warning(_ message: String, _ mark: Mark) {
         diagnostics.append(Diagnostic(.warning, message, at: mark))
     }
+    func add(_ more: [Diagnostic]) { diagnostics += more }
 }
 
 extension BlockReader {

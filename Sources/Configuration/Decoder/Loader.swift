@@ -35,7 +35,7 @@ extension Configuration {
 struct Loader {
     let schemes: [any ConfiguredScheme.Type]
     let environment: (String) -> String?
-    var diagnostics: [Diagnostic] = []
+    let findings = Findings()
     var files: [String] = []
     /// The entries that `include` has put together so far: under each key that adds up, where its names were first given.
     private var merged: [String: [String: Mark]] = [:]
@@ -52,19 +52,16 @@ struct Loader {
 
     var sorted: [Diagnostic] {
         var seen: Set<Diagnostic> = []
-        return diagnostics.filter { seen.insert($0).inserted }.sorted()
+        return findings.diagnostics.filter { seen.insert($0).inserted }.sorted()
     }
 
     /// The configuration stands also where there are errors, as far as it could be made: for tests only.
     mutating func load(_ source: ConfigurationSource) -> (Configuration?, Node?) {
         guard let root = root(of: source) else { return (nil, nil) }
-        var checker = Checker()
+        var checker = Checker(findings: findings)
         checker.check(root, Keys.configuration(schemes), place: "the file")
-        diagnostics += checker.diagnostics
         guard root.map != nil else { return (nil, root) }
-        let (configuration, found) = TreeDecoder.decode(root, schemes)
-        diagnostics += found
-        return (configuration, root)
+        return (TreeDecoder.decode(root, schemes, findings), root)
     }
 
     // MARK: - Files
@@ -76,10 +73,7 @@ struct Loader {
         case .text(let text):
             let name = "CARDEA_CONFIG_YAML"
             return tree(Array(text.utf8), name: name).map { included($0, relativeTo: "./") }
-        case .environment:
-            let made = EnvironmentRoute.tree(environment: environment)
-            diagnostics += made.diagnostics
-            return made.root
+        case .environment: return EnvironmentRoute.tree(environment: environment, findings)
         }
     }
 
@@ -91,19 +85,17 @@ struct Loader {
             let bytes = try FileReader.read(path, bound: YAMLReader.Bound.bytes)
             return tree(bytes, name: path)
         } catch {
-            let diagnostic =
-                mark.map { Diagnostic(.error, "'include' of \(Quoted.short(path)): \(error.message)", at: $0) }
-                ?? Diagnostic(.error, error.message, at: Mark(file: path))
-            diagnostics.append(diagnostic)
+            let what = mark == nil ? "" : "'include' of \(Quoted.short(path)): "
+            findings.error(what + error.message, mark ?? Mark(file: path))
             return nil
         }
     }
 
     private mutating func tree(_ bytes: [UInt8], name: String) -> Node? {
         let (root, found) = YAMLReader.read(bytes, file: name)
-        diagnostics += found
+        findings.add(found)
         if root == nil, found.isEmpty {
-            diagnostics.append(Diagnostic(.error, "the file is empty", at: Mark(file: name)))
+            findings.error("the file is empty", Mark(file: name))
         }
         guard let root = root ?? YAMLRemains.read(bytes, file: name, keys: keysOfRemains) else { return nil }
         return expanded(root)
@@ -111,16 +103,16 @@ struct Loader {
 
     /// Variables in all values but the bodies that nobody reads.
     private mutating func expanded(_ root: Node) -> Node {
-        guard var entries = root.map else { return root.expanded(environment: environment, into: &diagnostics) }
+        guard var entries = root.map else { return root.expanded(environment: environment, findings) }
         for (index, entry) in entries.enumerated() {
             guard entry.key == "identities", var identities = entry.value.map else {
-                entries[index].value = entry.value.expanded(environment: environment, into: &diagnostics)
+                entries[index].value = entry.value.expanded(environment: environment, findings)
                 continue
             }
             for (at, identity) in identities.enumerated() {
                 guard var keys = identity.value.map else { continue }
                 for (key, inner) in keys.enumerated() {
-                    keys[key].value = inner.value.expanded(environment: environment, into: &diagnostics)
+                    keys[key].value = inner.value.expanded(environment: environment, findings)
                 }
                 identities[at].value.content = .map(keys)
             }
@@ -140,12 +132,12 @@ struct Loader {
             paths += self.paths(text.hasPrefix("/") ? text : directory + text, mark: node.mark)
         }
         guard paths.count <= Self.includeBound else {
-            diagnostics.append(Diagnostic(.error, "'include' brings more than 256 files", at: include.mark))
+            findings.error("'include' brings more than 256 files", include.mark)
             return root
         }
         for (path, mark) in paths {
             if files.contains(path) {
-                diagnostics.append(Diagnostic(.error, "'\(Quoted.short(path))' is included twice", at: mark))
+                findings.error("'\(Quoted.short(path))' is included twice", mark)
             } else if let tree = file(path, named: mark) {
                 merge(tree, into: &entries)
             }
@@ -161,7 +153,7 @@ struct Loader {
             let base = path.hasSuffix("/") ? path : path + "/"
             return names.filter { $0.hasSuffix(".yaml") && !$0.hasPrefix(".") }.map { (base + $0, mark) }
         } catch {
-            diagnostics.append(Diagnostic(.error, "'\(Quoted.short(path))': \(error.message)", at: mark))
+            findings.error("'\(Quoted.short(path))': \(error.message)", mark)
             return []
         }
     }
@@ -169,12 +161,12 @@ struct Loader {
     /// Names add up, routes follow, anything else stands in one file only.
     private mutating func merge(_ tree: Node, into entries: inout [Node.Entry]) {
         guard let added = tree.map else {
-            diagnostics.append(Diagnostic(.error, "an included file must be a map of keys", at: tree.mark))
+            findings.error("an included file must be a map of keys", tree.mark)
             return
         }
         for entry in added {
             if entry.key == "include" {
-                diagnostics.append(Diagnostic(.error, "an included file cannot include others", at: entry.mark))
+                findings.error("an included file cannot include others", entry.mark)
                 continue
             }
             guard let index = entries.firstIndex(where: { $0.key == entry.key }) else {
@@ -212,6 +204,6 @@ struct Loader {
 
     private mutating func twice(_ entry: Node.Entry, _ first: Mark) {
         let message = "'\(Quoted.short(entry.key))' is given twice; first in \(first.file):\(first.line)"
-        diagnostics.append(Diagnostic(.error, message, at: entry.mark))
+        findings.error(message, entry.mark)
     }
 }

@@ -1,6 +1,6 @@
 /// Makes the typed model from a checked tree: merges defaults, resolves names, finds what is missing.
 struct TreeDecoder {
-    let findings = Findings()
+    let findings: Findings
     let schemes: [any ConfiguredScheme.Type]
     let identityKeys: Block
     let root: BlockReader
@@ -23,14 +23,14 @@ struct TreeDecoder {
 
     /// `root` was given to `Checker` before.
     static func decode(
-        _ root: Node, _ schemes: [any ConfiguredScheme.Type]
-    ) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
-        var decoder = TreeDecoder(root: root, schemes)
-        let configuration = decoder.configuration()
-        return (configuration, decoder.findings.diagnostics)
+        _ root: Node, _ schemes: [any ConfiguredScheme.Type], _ findings: Findings
+    ) -> Configuration {
+        var decoder = TreeDecoder(root: root, schemes, findings)
+        return decoder.configuration()
     }
 
-    private init(root: Node, _ schemes: [any ConfiguredScheme.Type]) {
+    private init(root: Node, _ schemes: [any ConfiguredScheme.Type], _ findings: Findings) {
+        self.findings = findings
         self.schemes = schemes
         identityKeys = Keys.identity(schemes)
         self.root = BlockReader(root, Keys.configuration(schemes), mark: root.mark, findings: findings)

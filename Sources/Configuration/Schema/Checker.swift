@@ -1,14 +1,16 @@
 /// Holds a tree against its tables: unknown keys, wrong types, values out of bounds.
 /// The checker looks at what is written, each place once, before defaults are merged; what is missing is the decoder's matter.
 struct Checker {
-    private(set) var diagnostics: [Diagnostic] = []
+    let findings: Findings
     /// The blocks around the one that is looked at, each with the key that leads inside.
     private var around: [(block: Block, key: String)] = []
+
+    init(findings: Findings) { self.findings = findings }
 
     /// `place` completes "in …" for a block, such as "route 'hr'".
     mutating func check(_ node: Node, _ block: Block, place: String) {
         guard let entries = node.map else {
-            error("\(place) must be \(ValueType.block(block).expectation), not \(node.kind)", node.mark)
+            findings.error("\(place) must be \(ValueType.block(block).expectation), not \(node.kind)", node.mark)
             return
         }
         for entry in entries {
@@ -38,7 +40,7 @@ struct Checker {
         } else {
             message += "; known: \(block.keys.map(\.name).joined(separator: ", "))"
         }
-        error(message, entry.mark)
+        findings.error(message, entry.mark)
     }
 
     /// The block inside this one that has such a key: the only one, or one that is written.
@@ -60,7 +62,7 @@ struct Checker {
         guard let type = type.fitting(node) else {
             let advice =
                 node.isUnquotedTemplate ? "; a value that begins with { needs quotes" : spec.type.spelling(of: node)
-            error("'\(spec.name)' must be \(type.expectation), not \(node.kind)\(advice) (in \(place))", mark)
+            findings.error("'\(spec.name)' must be \(type.expectation), not \(node.kind)\(advice) (in \(place))", mark)
             return
         }
         switch type {
@@ -72,7 +74,8 @@ struct Checker {
         case .named(let form, let item):
             for entry in node.map ?? [] {
                 if let fault = form.fault(entry.key) {
-                    error("'\(Quoted.short(entry.key))' in '\(spec.name)': a name here \(fault.reason)", entry.mark)
+                    findings.error(
+                        "'\(Quoted.short(entry.key))' in '\(spec.name)': a name here \(fault.reason)", entry.mark)
                 }
                 check(
                     entry.value, item, spec: spec, block: block, mark: entry.mark, place: inner(entry.key, spec, place))
@@ -89,10 +92,11 @@ struct Checker {
             do {
                 _ = try type.canonical(scalar.text)
                 if case .secret = type, scalar.text.hasPrefix("literal:") {
-                    warning("'\(spec.name)' stands in the file itself; use file:, env:, credential: or exec:", mark)
+                    findings.warning(
+                        "'\(spec.name)' stands in the file itself; use file:, env:, credential: or exec:", mark)
                 }
             } catch {
-                self.error("'\(spec.name)\(shown(scalar, type))' \(error.reason)", mark)
+                findings.error("'\(spec.name)\(shown(scalar, type))' \(error.reason)", mark)
             }
         }
     }
@@ -107,7 +111,7 @@ struct Checker {
             let near =
                 (NearestWord.of(scalar.text, in: words + aliases.keys.sorted()) ?? (begun.count == 1 ? begun[0] : nil))
                 .map { "; did you mean '\($0)'?" } ?? spec.type.spelling(ofWord: scalar.text)
-            error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
+            findings.error("'\(spec.name)' must be \(expected), not '\(Quoted.short(scalar.written))'\(near)", mark)
             return
         }
     }
@@ -140,14 +144,6 @@ struct Checker {
         case .duration, .size, .integer, .boolean, .text(.refreshAhead): ": \(Quoted.short(scalar.written))"
         default: ""
         }
-    }
-
-    private mutating func error(_ message: String, _ mark: Mark) {
-        diagnostics.append(Diagnostic(.error, message, at: mark))
-    }
-
-    private mutating func warning(_ message: String, _ mark: Mark) {
-        diagnostics.append(Diagnostic(.warning, message, at: mark))
     }
 }
 

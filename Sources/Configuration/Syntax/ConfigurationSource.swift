@@ -41,15 +41,14 @@ enum EnvironmentRoute {
     ]
 
     /// The tree that a file would have given; each value's place is its variable.
-    static func tree(environment: (String) -> String?) -> (root: Node?, diagnostics: [Diagnostic]) {
-        var diagnostics: [Diagnostic] = []
+    static func tree(environment: (String) -> String?, _ findings: Findings) -> Node? {
         func value(_ name: String) -> Node? {
             guard let text = environment(name), !text.isEmpty else { return nil }
             return .made(text, at: Mark(file: name))
         }
         func required(_ name: String) -> Node? {
             if let node = value(name) { return node }
-            diagnostics.append(Diagnostic(.error, "not set; without a file it is needed", at: Mark(file: name)))
+            findings.error("not set; without a file it is needed", Mark(file: name))
             return nil
         }
         var handshake = [
@@ -60,7 +59,7 @@ enum EnvironmentRoute {
             handshake.append(entry("client_secret", .made("file:\(path)", at: Mark(file: "CARDEA_CLIENT_SECRET_FILE"))))
             if value("CARDEA_CLIENT_SECRET") != nil {
                 let message = "set beside CARDEA_CLIENT_SECRET_FILE; one of them is needed"
-                diagnostics.append(Diagnostic(.error, message, at: Mark(file: "CARDEA_CLIENT_SECRET")))
+                findings.error(message, Mark(file: "CARDEA_CLIENT_SECRET"))
             }
         } else if required("CARDEA_CLIENT_SECRET") != nil {
             // By reference: the value itself stays out of the tree.
@@ -76,13 +75,12 @@ enum EnvironmentRoute {
             let scopes = text.split { $0 == " " || $0 == "," }.map { Node.made(String($0), at: mark) }
             route.append(entry("scopes", Node(content: .list(scopes), mark: mark)))
         }
-        guard diagnostics.isEmpty else { return (nil, diagnostics) }
+        guard findings.diagnostics.isEmpty else { return nil }
         let identity = map([entry("oauth2", map(handshake))])
-        let root = map([
+        return map([
             entry("identities", map([entry("default", identity)])),
             entry("routes", Node(content: .list([map(route)]), mark: Mark(file: "environment"))),
         ])
-        return (root, [])
     }
 
     private static func entry(_ key: String, _ node: Node?) -> Node.Entry? {

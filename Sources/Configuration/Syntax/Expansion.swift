@@ -71,24 +71,24 @@ enum Expansion {
 
 extension Node {
     /// The tree with every value expanded; a value that cannot be is reported and left as it is.
-    func expanded(environment: (String) -> String?, into diagnostics: inout [Diagnostic]) -> Node {
+    func expanded(environment: (String) -> String?, _ findings: Findings) -> Node {
         var result = self
         switch content {
         case .scalar(var scalar):
             do {
                 scalar.text = try Expansion.expand(scalar.text, environment: environment)
             } catch {
-                diagnostics.append(Diagnostic(.error, error.message, at: mark))
+                findings.error(error.message, mark)
                 scalar.isFaulty = true
             }
             result.content = .scalar(scalar)
         case .list(let items):
-            result.content = .list(items.map { $0.expanded(environment: environment, into: &diagnostics) })
+            result.content = .list(items.map { $0.expanded(environment: environment, findings) })
         case .map(let entries):
             result.content = .map(
                 entries.map { entry in
                     var entry = entry
-                    entry.value = entry.value.expanded(environment: environment, into: &diagnostics)
+                    entry.value = entry.value.expanded(environment: environment, findings)
                     return entry
                 })
         }
