@@ -55,6 +55,6 @@ import Testing
     @Test func anAnswerArrivesAsItWasReceived() throws {
         let reply = answer("POST", "/login/redirect?flow=f1&answer=code%3Da%252Bb%26state%3Ds")
         let told = try #require(RedirectReply(parsing: text(reply)))
-        #expect(told == (RedirectReply(isAnswer: true, text: "code=a%2Bb&state=s")))
+        #expect(told == RedirectReply(isAnswer: true, text: "code=a%2Bb&state=s"))
     }
 }

@@ -39,12 +39,6 @@ public struct StoreWork: Sendable, Equatable {
     /// Why the task ended early.
     public var failure: String?
 
-    /// A task of which nothing is done yet.
-    public init(number: UInt64, task: StoreTask) {
-        self.number = number
-        self.task = task
-    }
-
     /// Nothing more comes.
     public var isOver: Bool { isDone || failure != nil }
     /// The task has ended well, and everything that it looked at is whole.

@@ -12,10 +12,4 @@ public struct LoginNeed: Sendable, Equatable {
     public var word: Word
     /// Nanoseconds until what the last login brought ends; nil where its issuer has not said.
     public var expiresIn: UInt64?
-
-    /// - Parameter expiresIn: nanoseconds.
-    public init(word: Word, expiresIn: UInt64?) {
-        self.word = word
-        self.expiresIn = expiresIn
-    }
 }

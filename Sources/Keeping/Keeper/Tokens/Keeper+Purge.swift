@@ -16,12 +16,6 @@ public struct PurgeReport: Codable, Sendable, Equatable {
     public var identities: [String]
     /// How many were held in memory; rows of the store go with them and are not counted.
     public var tokens: Int
-
-    /// Memberwise.
-    public init(identities: [String], tokens: Int) {
-        self.identities = identities
-        self.tokens = tokens
-    }
 }
 
 /// Purges (docs/design/tokens.md#rule-9): what is held goes, from memory and from the store, and no outcome that was under way is
