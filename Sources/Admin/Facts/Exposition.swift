@@ -2,7 +2,6 @@ internal import DataPath
 internal import Gateway
 internal import Keeping
 internal import Telemetry
-internal import Tokens
 
 /// The metrics of one scrape: what the loops counted, then what is known only now.
 func exposition(of facts: SiteFacts, process: ProcessFacts) -> String {

@@ -1,4 +1,3 @@
-internal import Gateway
 internal import Keeping
 
 /// Identities and the lives of their tokens.

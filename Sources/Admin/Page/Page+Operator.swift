@@ -1,4 +1,3 @@
-internal import Gateway
 internal import Keeping
 internal import Octets
 

@@ -1,7 +1,6 @@
 internal import DataPath
 internal import Gateway
 internal import Keeping
-internal import Telemetry
 
 /// The page at the admin address: the facts of one moment, in one document that loads nothing else and runs no script.
 ///

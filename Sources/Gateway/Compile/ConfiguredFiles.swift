@@ -1,7 +1,6 @@
 internal import Configuration
 internal import DataPath
 internal import Octets
-internal import Reactor
 internal import TLS
 
 /// How what stands in files is read, as the configuration names it.

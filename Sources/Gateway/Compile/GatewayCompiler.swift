@@ -10,7 +10,6 @@ internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import Tokens
-internal import World
 
 /// Turns a checked configuration into the plans of the loops and the keeper's first state. Runs before any thread does, or, for a reload,
 /// on the main thread beside them: then what it may touch of theirs is what `Predecessor` says.

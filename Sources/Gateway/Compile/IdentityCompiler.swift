@@ -5,7 +5,6 @@ internal import Keeping
 internal import Reactor
 internal import TLS
 internal import Tokens
-internal import World
 
 /// Turns configured identities into what the keeper and the loops work with.
 struct IdentityCompiler {

@@ -1,8 +1,6 @@
-internal import Configuration
 internal import DataPath
 internal import Glibc
 internal import Reactor
-internal import Synchronization
 internal import TLS
 internal import Telemetry
 

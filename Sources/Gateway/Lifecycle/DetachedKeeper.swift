@@ -5,7 +5,6 @@ internal import HotCache
 internal import Keeping
 internal import Reactor
 internal import Telemetry
-internal import Tokens
 
 /// A keeper without listeners, on a loop that nobody runs yet: for commands that speak with issuers as the gateway would.
 ///

@@ -3,9 +3,7 @@ internal import DataPath
 internal import Fleet
 internal import Keeping
 internal import Numbers
-internal import Reactor
 internal import TLS
-internal import Telemetry
 internal import World
 
 /// Makes the shared tier of `store.shared`. Whatever is wrong with the server, the gateway serves; a key that cannot be read is another

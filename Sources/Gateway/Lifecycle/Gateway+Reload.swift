@@ -6,7 +6,6 @@ internal import Keeping
 internal import Reactor
 internal import Synchronization
 internal import Telemetry
-internal import Tokens
 
 /// The configuration that runs, and what a reload has to know of it.
 struct Running: Sendable {

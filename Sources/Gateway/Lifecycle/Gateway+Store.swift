@@ -1,8 +1,6 @@
 internal import Configuration
-internal import DataPath
 internal import Glibc
 internal import Keeping
-internal import Reactor
 internal import TLS
 internal import Telemetry
 internal import TokenStore

@@ -7,7 +7,6 @@ internal import HotCache
 internal import Keeping
 internal import Reactor
 internal import Synchronization
-internal import TLS
 public import Telemetry
 internal import TokenStore
 internal import Tokens

@@ -3,11 +3,7 @@ internal import DataPath
 internal import Fleet
 public import Keeping
 internal import Reactor
-internal import Synchronization
-internal import Telemetry
 internal import TokenStore
-internal import Tokens
-internal import World
 
 /// The same logins where no gateway runs: a keeper of its own on the store, without listeners.
 public final class OfflineLogin: Sendable {

@@ -1,7 +1,5 @@
-internal import DataPath
 internal import Reactor
 internal import TLS
-internal import Telemetry
 internal import World
 
 /// The services that a gateway takes from the machine that it runs on: clocks, randomness, the kernel of each loop, names, and threads.

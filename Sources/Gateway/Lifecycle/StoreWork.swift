@@ -1,5 +1,4 @@
 public import Configuration
-internal import DataPath
 internal import Glibc
 internal import Keeping
 internal import Reactor

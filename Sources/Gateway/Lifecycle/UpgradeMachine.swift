@@ -1,5 +1,3 @@
-internal import Keeping
-
 /// An upgrade in place, as the old process decides over it: whose the store is, when the new process may serve, and what becomes of one
 /// that fails. Events in, actions out; it knows neither processes nor clocks.
 ///

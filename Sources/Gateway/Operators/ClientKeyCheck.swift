@@ -1,5 +1,4 @@
 public import Configuration
-internal import Reactor
 internal import TLS
 internal import World
 

@@ -5,7 +5,6 @@ internal import Handshakes
 internal import HotCache
 internal import Keeping
 internal import Reactor
-internal import Telemetry
 internal import Tokens
 
 /// Which route a request would take, with which identity and key, and why. Made from the configuration alone, by the code that routes

@@ -1,6 +1,5 @@
 import Admin
 import ArgumentParser
-import Configuration
 import Glibc
 internal import Numbers
 internal import Octets

@@ -1,6 +1,5 @@
 import Admin
 import Gateway
-import Keeping
 
 /// The report that `explain` prints: the explanation, and the running gateway's part of it.
 struct ExplainReport: Encodable {

@@ -1,7 +1,5 @@
 import Admin
 import ArgumentParser
-import Configuration
-import DataPath
 import Gateway
 import Glibc
 import Keeping

@@ -1,4 +1,3 @@
-import Admin
 import DataPath
 import Glibc
 import HTTP1
