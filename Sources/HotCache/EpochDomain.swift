@@ -49,8 +49,8 @@ public final class EpochDomain: @unchecked Sendable {
         era.initialize(to: Atomic(1))
         announcements = .allocate(byteCount: Self.padding * readers, alignment: Self.padding)
         for index in 0..<readers {
-            let place = (announcements + index * Self.padding).bindMemory(to: Atomic<UInt64>.self, capacity: 1)
-            place.initialize(to: Atomic(Self.offline))
+            let announcement = (announcements + index * Self.padding).bindMemory(to: Atomic<UInt64>.self, capacity: 1)
+            announcement.initialize(to: Atomic(Self.offline))
         }
     }
 

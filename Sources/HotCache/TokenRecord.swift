@@ -1,6 +1,6 @@
 import Glibc
 
-/// A place in the hot cache. The version makes an old handle of a place that was given to another key a miss, never
+/// A slot of the hot cache. The version makes an old handle of a slot that was given to another key a miss, never
 /// another key's token.
 @frozen
 public struct Slot: Hashable, Sendable {

@@ -42,7 +42,7 @@ internal import Tokens
                         lastFailureAgo: 0)
                 ])
         ]
-        facts.status.shared = SharedStatus(state: .serving, detail: nil, place: "p", format: "both", isSealed: false)
+        facts.status.shared = SharedStatus(state: .serving, detail: nil, server: "p", format: "both", isSealed: false)
         facts.status.storeSize = StoreSizeStatus(databaseBytes: 1, logBytes: 1, rows: [("token", 1)])
         facts.status.issuers = [IssuerStatus(issuer: "https://i", breaker: .closed, pauses: 0)]
         let plan = try MetricPlan(routes: ["hr"], identities: ["hr"], upstreams: ["http://u"])

@@ -134,7 +134,7 @@ import Testing
         ("https://hr.example.com:443", "hr.example.com"), ("http://a:80", "http://a"), ("https://a:8443", "a:8443"),
         ("http://a:443", "http://a:443"), ("", ""), ("https://", ""),
     ])
-    func shortensOrigins(origin: String, text: String) { #expect(Page.place(origin) == text) }
+    func shortensOrigins(origin: String, text: String) { #expect(Page.shortOrigin(origin) == text) }
 
     @Test func sparklinesStayInTheirBox() {
         let wild: [(at: UInt64, value: Double)] = [

@@ -10,7 +10,7 @@ final class PoolScene {
         var seat = PoolSeat.outside
         var address: UpstreamAddress?
         var wish = UpstreamWish()
-        var waitingPlace: Int?
+        var waitingIndex: Int?
         var owner: UpstreamOwner?
         var isInHandshake = false
         var idleSince: UInt64 = 0

@@ -188,7 +188,7 @@ extension PoolScene {
         func number(_ peer: Peer?) -> Int { live.firstIndex { $0 === peer } ?? -1 }
         let kept = pool.owned.all.sorted { $0.idleSince < $1.idleSince }
         var print = [
-            pool.speaksHTTP2.map { $0 ? 1 : 0 } ?? -1, pool.insistsOnHTTP1 ? 1 : 0, number(pool.scout),
+            pool.speaksHTTP2.map { $0 ? 1 : 0 } ?? -1, pool.insistsOnHTTP1 ? 1 : 0, number(pool.negotiating),
             isRetired ? 1 : 0, pool.agenda.waitsForEndOfTurn ? 1 : 0, pool.agenda.servesLater ? 1 : 0,
             pool.names.isAsking ? 1 : 0, pool.names.nextDue <= now ? 1 : 0, pool.sockets,
             place(pool.book.choose(at: now)),
@@ -196,7 +196,7 @@ extension PoolScene {
         for peer in live {
             print += [
                 Self.number(peer.seat), place(peer.address), place(peer.attempt), number(peer.shared),
-                peer.waitingPlace ?? -1, peer.isInHandshake ? 1 : 0, peer.repetition,
+                peer.waitingIndex ?? -1, peer.isInHandshake ? 1 : 0, peer.repetition,
                 peer.wish.isNew ? 1 : 0, peer.wish.isOnce ? 1 : 0, peer.wish.leavesHTTP ? 1 : 0,
                 peer.wish.onlyHTTP1 ? 1 : 0, place(peer.wish.avoided), peer.binds ? 1 : 0,
             ]
@@ -302,8 +302,9 @@ extension PoolScene {
         if late, !pool.agenda.waitsForEndOfTurn { faults.append("nobody ends the turn for one") }
         if seated(.undecided) > 0 {
             let asks: [PoolSeat] = [.inLine, .unresolved, .admitted, .dialing]
-            let scout = pool.scout?.seat
-            if scout.map({ asks.contains($0) || $0 == .refused(.busy) || $0 == .refused(.unresolvable) }) != true {
+            let negotiating = pool.negotiating?.seat
+            if negotiating.map({ asks.contains($0) || $0 == .refused(.busy) || $0 == .refused(.unresolvable) }) != true
+            {
                 faults.append("nobody asks what the upstream speaks")
             }
         }

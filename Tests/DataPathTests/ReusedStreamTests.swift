@@ -14,7 +14,7 @@ import Testing
 
     /// What has been torn down has given these up already, and says so (`holdsNothing`) before it is used again.
     private static let givenUp: Set = [
-        "key", "descriptor", "hearsOutput", "tls", "stream", "block", "rosterPlace", "pending", "pipe", "timer",
+        "key", "descriptor", "hearsOutput", "tls", "stream", "block", "rosterIndex", "pending", "pipe", "timer",
     ]
 
     @Test func aCallersFieldsAreAsNew() throws {
@@ -199,7 +199,7 @@ private struct Fields {
 
     /// Gives plain fields another value, and others what `special` has for them.
     func soil(_ object: AnyObject, _ special: (Any.Type, UnsafeMutableRawPointer) -> Bool) {
-        for field in fields where !["key", "descriptor", "rosterPlace", "hearsOutput"].contains(field.name) {
+        for field in fields where !["key", "descriptor", "rosterIndex", "hearsOutput"].contains(field.name) {
             let place = Self.start(of: object) + field.offset
             switch field.type {
             case is Bool.Type: place.storeBytes(of: !place.load(as: Bool.self), as: Bool.self)

@@ -105,7 +105,7 @@ import Testing
     /// The next in line is told to ask again, as a request of its own.
     @Test func aRequestMayBeSentBackIntoTheLine() throws {
         let (scene, caller, parked) = try cold()
-        scene.answer(parked.ticket, .scout)
+        scene.answer(parked.ticket, .retry)
         #expect(scene.keeper.cold.count == 2 && scene.keeper.cold[1].ticket != parked.ticket)
         #expect(scene.data.desk.parked.count == 1 && caller.receivedCount == 0)
         scene.answer(parked.ticket, .bare(scout: true))

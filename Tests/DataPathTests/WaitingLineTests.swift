@@ -5,7 +5,7 @@ import Testing
 @Suite struct WaitingLineTests {
     private final class Member: Waiter {
         let name: Int
-        var waitingPlace: Int?
+        var waitingIndex: Int?
         init(_ name: Int) { self.name = name }
     }
 
@@ -29,9 +29,9 @@ import Testing
             #expect(line.count == plain.count && line.first === plain.first && line.isEmpty == plain.isEmpty)
         }
         while let first = line.first {
-            #expect(first.name == plain.removeFirst().name && first.waitingPlace != nil)
+            #expect(first.name == plain.removeFirst().name && first.waitingIndex != nil)
             line.remove(first)
-            #expect(first.waitingPlace == nil)
+            #expect(first.waitingIndex == nil)
         }
         #expect(plain.isEmpty)
     }

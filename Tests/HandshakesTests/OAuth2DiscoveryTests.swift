@@ -141,7 +141,7 @@ private func metadata(
     }
 
     @Test func places() {
-        func places(_ text: String) -> [String] { IssuerURL(text)?.metadataPlaces.map(\.description) ?? [] }
+        func places(_ text: String) -> [String] { IssuerURL(text)?.metadataURLs.map(\.description) ?? [] }
         #expect(
             places("https://h/") == [
                 "https://h/.well-known/oauth-authorization-server", "https://h/.well-known/openid-configuration",

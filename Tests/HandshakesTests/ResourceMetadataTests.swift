@@ -5,11 +5,11 @@ import Testing
 @Suite struct ResourceMetadataTests {
     struct Case: Sendable {
         var resource: String
-        var place: String
+        var url: String
         var request: String
         var isIts: Bool
-        init(_ resource: String, at place: String, for request: String, _ isIts: Bool) {
-            (self.resource, self.place, self.request, self.isIts) = (resource, place, request, isIts)
+        init(_ resource: String, at url: String, for request: String, _ isIts: Bool) {
+            (self.resource, self.url, self.request, self.isIts) = (resource, url, request, isIts)
         }
     }
 
@@ -37,20 +37,20 @@ import Testing
 
     @Test(arguments: cases) func describesWhatWasAskedFor(example: Case) throws {
         let metadata = ResourceMetadata(resource: example.resource, issuers: [])
-        let place = try #require(IssuerURL(example.place))
-        #expect(metadata.describes(example.request, readAt: place) == example.isIts)
+        let url = try #require(IssuerURL(example.url))
+        #expect(metadata.describes(example.request, readAt: url) == example.isIts)
     }
 
     @Test func standsAtTheUpstreamAlone() throws {
         let origin = "https://a.example"
-        #expect(try ResourceMetadata.place("HTTPS://A.example:443/m?x", origin: origin).path == "/m?x")
+        #expect(try ResourceMetadata.url("HTTPS://A.example:443/m?x", origin: origin).path == "/m?x")
         for text in [
             "http://a.example/m", "https://a.example:444/m", "https://b.example/m", "https://a.example.b.example/m",
             "https://a.example@b.example/m", "https://a.example/m#x", "/m", "//a.example/m", "", "javascript:x",
             "https://a.example/../m", "https://a.example/\u{0A}",
         ] {
             #expect(throws: ResourceMetadataFault.self, "\(text)") {
-                try ResourceMetadata.place(text, origin: origin)
+                try ResourceMetadata.url(text, origin: origin)
             }
         }
     }

@@ -56,7 +56,7 @@ final class MemoryTier: SharedTier {
     }
 
     /// As a keeper has it.
-    var kept: KeptFleet { KeptFleet(tier: self, place: "memory", format: .new) }
+    var kept: KeptFleet { KeptFleet(tier: self, address: "memory", format: .new) }
 
     func name(_ kind: SharedKind, _ key: [UInt8]) -> SharedName {
         server.state.withLock { _ = $0.named[kind, default: []].insert(key) }

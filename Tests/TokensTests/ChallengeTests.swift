@@ -84,7 +84,7 @@ import Testing
         _ = bench.challenge(0, Self.refused, at: 5)
         _ = bench.miss(1, at: 5)
         _ = bench.land(1, at: 6)
-        let waiter = ChallengeReport(generation: 2, justGranted: true, place: Place(path: 1))
+        let waiter = ChallengeReport(generation: 2, justGranted: true, target: RequestTarget(path: 1))
         #expect(bench.challenge(1, waiter, at: 7) == ["unpublish", "fly #2 challenged"])
     }
 
@@ -100,7 +100,7 @@ import Testing
 
     @Test func rule3_OneUnluckyMomentHoldsItsPathForASecondAndNoOther() {
         var bench = Self.inWindow()
-        let other = ChallengeReport(generation: 2, place: Place(path: 1))
+        let other = ChallengeReport(generation: 2, target: RequestTarget(path: 1))
         #expect(bench.challenge(1, other, at: 7) == ["unpublish", "fly #2 challenged"])
         _ = bench.land(2, at: 7)
         #expect(bench.challenge(0, ChallengeReport(generation: 3), at: 7).first == "answer [0] final")
@@ -132,17 +132,17 @@ import Testing
         var bench = Bench.warm()
         var grants: UInt64 = 0
         for path in 0..<8 {
-            let place = Place(route: 5, path: path)
-            let report = ChallengeReport(generation: bench.generation, place: place)
+            let target = RequestTarget(route: 5, path: path)
+            let report = ChallengeReport(generation: bench.generation, target: target)
             guard bench.challenge(0, report, at: 5).first == "unpublish" else { continue }
             grants += 1
             _ = bench.land(grants, at: 5)
             let again = ChallengeReport(
-                generation: bench.generation, isReplay: true, justGranted: true, place: place)
+                generation: bench.generation, isReplay: true, justGranted: true, target: target)
             #expect(bench.challenge(0, again, at: 5).first == "answer [0] final")
         }
         #expect(grants == 3)
-        let other = ChallengeReport(generation: bench.generation, place: Place(route: 6, path: 9))
+        let other = ChallengeReport(generation: bench.generation, target: RequestTarget(route: 6, path: 9))
         #expect(bench.challenge(0, other, at: 5).first == "unpublish", "another route of the key is not")
     }
 
@@ -152,10 +152,11 @@ import Testing
         _ = bench.challenge(0, Self.refused, at: 5)
         _ = bench.land(1, at: 6)
         for path in 0..<40 {
-            let report = ChallengeReport(generation: 2, isReplay: true, justGranted: true, place: Place(path: path))
+            let report = ChallengeReport(
+                generation: 2, isReplay: true, justGranted: true, target: RequestTarget(path: path))
             _ = bench.challenge(0, report, at: 6)
         }
-        let next = ChallengeReport(generation: 2, place: Place(path: 41))
+        let next = ChallengeReport(generation: 2, target: RequestTarget(path: 41))
         #expect(bench.challenge(0, next, at: 6) == ["unpublish", "fly #2 challenged"])
     }
 
@@ -163,15 +164,15 @@ import Testing
         var bench = Bench.warm()
         var grants: UInt64 = 0
         for second in 5..<600 as Range<UInt64> {
-            let place = Place(path: 1)
-            let report = ChallengeReport(generation: bench.generation, place: place)
+            let target = RequestTarget(path: 1)
+            let report = ChallengeReport(generation: bench.generation, target: target)
             guard bench.challenge(0, report, at: second).first == "unpublish" else { continue }
             grants += 1
             _ = bench.land(grants, at: second)
             let again = ChallengeReport(
-                generation: bench.generation, isReplay: true, justGranted: true, place: place)
+                generation: bench.generation, isReplay: true, justGranted: true, target: target)
             _ = bench.challenge(0, again, at: second)
-            #expect(!bench.machine.windows.holds(Place(path: 2), at: .seconds(second)))
+            #expect(!bench.machine.windows.holds(RequestTarget(path: 2), at: .seconds(second)))
         }
         #expect((5...30).contains(grants))
     }
@@ -269,10 +270,10 @@ import Testing
         #expect(bench.machine.windows == RegrantWindows(), "a revoked token is replaced all the same")
         (report.isReplay, report.justGranted) = (false, false)
         #expect(bench.challenge(0, report, at: 7) == ["answer [0] final", "report challengeRefused"])
-        report.place.route = 6
+        report.target.route = 6
         #expect(bench.challenge(0, report, at: 7) == ["fly #2 steppedUp"], "another route of the key is not held")
         _ = bench.land(2, at: 7)
-        report.place.route = 0
+        report.target.route = 0
         report.generation = 3
         report.demand = .lacking(["b"])
         #expect(bench.challenge(0, report, at: 7) == ["fly #3 steppedUp"], "other scopes are")

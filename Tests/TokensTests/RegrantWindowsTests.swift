@@ -52,11 +52,11 @@ import Testing
         var windows = RegrantWindows()
         var news = 0
         for (generation, path) in refusals {
-            let place = Place(path: path)
-            if windows.refused(generation, at: place, limit: Self.limit, now: .seconds(5)) { news += 1 }
+            let target = RequestTarget(path: path)
+            if windows.refused(generation, at: target, limit: Self.limit, now: .seconds(5)) { news += 1 }
         }
-        #expect(windows.holds(Place(path: 9), at: .seconds(5)) == holds, "\(refusals)")
-        #expect(!windows.holds(Place(route: 1, path: 9), at: .seconds(5)))
+        #expect(windows.holds(RequestTarget(path: 9), at: .seconds(5)) == holds, "\(refusals)")
+        #expect(!windows.holds(RequestTarget(route: 1, path: 9), at: .seconds(5)))
         #expect(news == Set(refusals.map(\.generation)).count)
     }
 
@@ -64,7 +64,7 @@ import Testing
     static func held(at second: UInt64 = 5) -> RegrantWindows {
         var windows = RegrantWindows()
         for path in 1...3 {
-            _ = windows.refused(UInt64(path), at: Place(path: path), limit: limit, now: .seconds(second))
+            _ = windows.refused(UInt64(path), at: RequestTarget(path: path), limit: limit, now: .seconds(second))
         }
         return windows
     }
@@ -73,9 +73,9 @@ import Testing
         var windows = Self.held()
         for tenth in 0..<30 as Range<UInt64> {
             let now: Instant = .seconds(5) + .milliseconds(100 * tenth)
-            for path in 1...4 { _ = windows.refused(3, at: Place(path: path), limit: Self.limit, now: now) }
+            for path in 1...4 { _ = windows.refused(3, at: RequestTarget(path: path), limit: Self.limit, now: now) }
         }
-        for path in 1...3 { #expect(!windows.holds(Place(path: path), at: .seconds(8))) }
+        for path in 1...3 { #expect(!windows.holds(RequestTarget(path: path), at: .seconds(8))) }
     }
 
     /// A route whose three paths refuse for minutes, each time that they are let.
@@ -84,15 +84,16 @@ import Testing
         var (generation, grants) = (UInt64(3), 0)
         for tenth in 0..<3000 as Range<UInt64> {
             let now: Instant = .seconds(5) + .milliseconds(100 * tenth)
-            for path in 1...3 where !windows.holds(Place(path: path), at: now) {
+            for path in 1...3 where !windows.holds(RequestTarget(path: path), at: now) {
                 generation += 1
                 grants += 1
-                _ = windows.refused(generation, at: Place(path: path), limit: Self.limit, now: now)
+                _ = windows.refused(generation, at: RequestTarget(path: path), limit: Self.limit, now: now)
             }
             // New ones that had a success, and those that are new altogether.
             let then = now + .seconds(1)
             #expect(
-                !windows.holds(Place(path: 9), at: then) && !windows.holds(Place(path: 2), hadTaken: true, at: then))
+                !windows.holds(RequestTarget(path: 9), at: then)
+                    && !windows.holds(RequestTarget(path: 2), hadTaken: true, at: then))
         }
         #expect(grants <= 20, "\(grants)")
     }
@@ -102,13 +103,13 @@ import Testing
         var windows = RegrantWindows()
         var granted: [UInt64] = []
         for second in 5..<105 as Range<UInt64> {
-            let place = Place(path: Int(second))
-            guard !windows.holds(place, at: .seconds(second)) else {
-                #expect(!windows.holds(Place(path: 1), hadTaken: true, at: .seconds(second)))
+            let target = RequestTarget(path: Int(second))
+            guard !windows.holds(target, at: .seconds(second)) else {
+                #expect(!windows.holds(RequestTarget(path: 1), hadTaken: true, at: .seconds(second)))
                 continue
             }
             granted.append(second)
-            _ = windows.refused(second, at: place, limit: Self.limit, now: .seconds(second))
+            _ = windows.refused(second, at: target, limit: Self.limit, now: .seconds(second))
         }
         // Three before the route is held, four trials, and the windows' ends.
         #expect(granted == [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 22, 38, 68, 98])
@@ -117,17 +118,19 @@ import Testing
     @Test func nothingPassesWithinASecondOfATokenThatWasGrantedInVain() {
         let windows = Self.held()
         let now: Instant = .seconds(5) + .milliseconds(900)
-        #expect(windows.holds(Place(path: 9), at: now) && windows.holds(Place(path: 9), hadTaken: true, at: now))
+        #expect(
+            windows.holds(RequestTarget(path: 9), at: now)
+                && windows.holds(RequestTarget(path: 9), hadTaken: true, at: now))
     }
 
     @Test func ofOneSeriesTheFirstWindowLetsThreeStepUpsPassAndTheOthersOne() {
         var windows = RegrantWindows()
-        let place = Place(path: 1)
+        let target = RequestTarget(path: 1)
         var passed: [Int] = []
         var now: Instant = .seconds(5)
         for (generation, span) in ([1, 2, 4] as [UInt64]).enumerated() {
-            _ = windows.refused(UInt64(generation), at: place, limit: Self.limit, now: now)
-            passed.append((0..<9).count { _ in windows.pass(at: place, now: now) })
+            _ = windows.refused(UInt64(generation), at: target, limit: Self.limit, now: now)
+            passed.append((0..<9).count { _ in windows.pass(at: target, now: now) })
             now += .seconds(span)
         }
         #expect(passed == [3, 1, 1])

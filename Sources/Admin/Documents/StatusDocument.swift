@@ -244,7 +244,7 @@ extension StatusDocument {
             state: status.storeState.rawValue, detail: shortened(status.store), restoredTokens: status.restoredTokens)
         shared = status.shared.map { shared in
             Shared(
-                state: shared.state.rawValue, detail: shared.detail.map { shortened($0) }, server: shared.place,
+                state: shared.state.rawValue, detail: shared.detail.map { shortened($0) }, server: shared.server,
                 format: shared.format, sealed: shared.isSealed,
                 taken: shared.taken, alone: shared.alone, withheld: shared.withheld)
         }

@@ -81,11 +81,11 @@ extension Page {
 
     /// - Parameter saysState: whether it has a state of its own to tell; an only token's is the identity's.
     private func life(of token: TokenStatus, saysState: Bool) -> HTML {
-        let place = shortened(Self.place(token.upstream), to: 120)
+        let origin = shortened(Self.shortOrigin(token.upstream), to: 120)
         var details: [HTML] = []
         if let level = token.level { details.append(span("detail", "level \(level)")) }
         if !token.scopes.isEmpty { details.append(span("detail", shortened(token.scopes, to: 160))) }
-        if !token.realm.isEmpty { details.append(span("quiet", place)) }
+        if !token.realm.isEmpty { details.append(span("quiet", origin)) }
         if let granted = token.granted { details.append(span("detail", "granted " + shortened(granted, to: 160))) }
         if let count = token.subjects {
             details.append(span("detail", "one per subject, \(grouped(UInt64(count))) in memory"))
@@ -96,7 +96,7 @@ extension Page {
         let picture = Life(token).map { bar(of: $0, tone: token.state.tone, label: times.joined(separator: ", ")) }
         return """
             <div class="token">
-            <p class="key"><b>\(token.realm.isEmpty ? place : shortened(token.realm, to: 80))</b>\(details)</p>
+            <p class="key"><b>\(token.realm.isEmpty ? origin : shortened(token.realm, to: 80))</b>\(details)</p>
             \(picture)<p class="times">\(times.map { "<span>\($0)</span>" })</p>
             </div>
 
@@ -121,7 +121,7 @@ extension Page {
     }
 
     /// An origin as people write it.
-    static func place(_ origin: String) -> String {
+    static func shortOrigin(_ origin: String) -> String {
         var text = Substring(origin)
         if text.hasPrefix("https://") {
             text = text.dropFirst(8)
@@ -147,8 +147,8 @@ extension Page {
         end > start ? "<rect class=\"\(style)\" height=\"10\" x=\"\(start)\" width=\"\(end - start)\"/>" : nil
     }
 
-    private func line(_ style: String, at place: Int) -> HTML? {
-        place > 0 && place < Life.length ? "<path class=\"\(style)\" d=\"M\(place) 0v10\"/>" : nil
+    private func line(_ style: String, at x: Int) -> HTML? {
+        x > 0 && x < Life.length ? "<path class=\"\(style)\" d=\"M\(x) 0v10\"/>" : nil
     }
 }
 
@@ -170,9 +170,9 @@ struct Life: Equatable {
         }
         // In Double: the sum of two hostile or merely enormous spans must not overflow.
         let whole = max(Double(age) + Double(expiresIn), 1)
-        func place(_ at: Double) -> Int { Int(min(max(at / whole, 0), 1) * Double(Self.length)) }
-        now = expiresIn == 0 ? Self.length : place(Double(age))
+        func position(_ at: Double) -> Int { Int(min(max(at / whole, 0), 1) * Double(Self.length)) }
+        now = expiresIn == 0 ? Self.length : position(Double(age))
         // A refresh point that has passed lies at an unknown place before now.
-        refresh = token.refreshIn.map { $0 == 0 ? 0 : place(Double(age) + Double($0)) } ?? Self.length
+        refresh = token.refreshIn.map { $0 == 0 ? 0 : position(Double(age) + Double($0)) } ?? Self.length
     }
 }

@@ -20,10 +20,10 @@ extension Page {
         return "<div class=\"acts\">\(button("Purge", "/tokens/purge?\(query)", of: name))\(reset)</div>\n"
     }
 
-    private func button(_ text: String, _ place: String, of identity: String? = nil) -> HTML {
+    private func button(_ text: String, _ action: String, of identity: String? = nil) -> HTML {
         // Read out alone, one of many that look alike says nothing.
         let label = identity.map { name -> HTML in " aria-label=\"\(text): \(shortened(name, to: 80))\"" }
-        return "<form method=\"post\" action=\"\(place)\"><button\(label)>\(text)</button></form>"
+        return "<form method=\"post\" action=\"\(action)\"><button\(label)>\(text)</button></form>"
     }
 
     /// What a button has done.

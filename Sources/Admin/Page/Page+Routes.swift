@@ -28,7 +28,7 @@ extension Page {
 
     private func row(of route: RouteTraffic, _ trend: RouteTrend, _ placed: RouteStatus?) -> HTML {
         let target = placed.map {
-            "→ " + shortened(Self.place($0.upstream), to: 120)
+            "→ " + shortened(Self.shortOrigin($0.upstream), to: 120)
                 + ($0.identity.map { " as " + shortened($0, to: 80) } ?? ", no credential")
         }
         let (median, p99) = (route.durations.estimate(quantile: 0.5), route.durations.estimate(quantile: 0.99))
@@ -69,9 +69,9 @@ extension Page {
             // Never too thin to be seen: one failure in a million is what the page is for.
             let width = max(Double(answer.count) / total * 1000, 8)
             defer { start += width }
-            let place = decimal(min(start, 1000 - width), places: 1)
+            let x = decimal(min(start, 1000 - width), places: 1)
             return """
-                <rect height="10" class="s\("\(answer.name.prefix(1))")" x="\(place)" width="\(decimal(width, places: 1))"/>
+                <rect height="10" class="s\("\(answer.name.prefix(1))")" x="\(x)" width="\(decimal(width, places: 1))"/>
                 """
         }
         let bar: HTML =

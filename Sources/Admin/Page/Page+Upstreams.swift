@@ -30,7 +30,7 @@ extension Page {
 
     private func row(on outage: UpstreamHealthStatus.Outage, of upstream: UpstreamHealthStatus) -> HTML {
         """
-        <tr><th scope="row"><b>\(shortened(Self.place(upstream.upstream), to: 120))</b></th>\
+        <tr><th scope="row"><b>\(shortened(Self.shortOrigin(upstream.upstream), to: 120))</b></th>\
         <td data-name="Address">–</td><td data-name="State">\(span("chip bad", "cannot be reached")) \
         \(span("quiet", "for \(spelled(outage.ago)): " + sentence(outage.reason)))</td>\
         <td class="n" data-name="Checks">–</td><td class="n" data-name="Bad">–</td></tr>
@@ -44,7 +44,7 @@ extension Page {
             return " \(span("quiet", when + sentence(failure)))"
         }
         return """
-            <tr><th scope="row"><b>\(shortened(Self.place(upstream.upstream), to: 120))</b>\
+            <tr><th scope="row"><b>\(shortened(Self.shortOrigin(upstream.upstream), to: 120))</b>\
             \(span("quiet", "asked for " + shortened(upstream.path ?? "", to: 120)))</th>\
             <td data-name="Address"><span>\(shortened(address.address, to: 120))</span></td><td data-name="State">\
             \(address.isHealthy ? span("chip good", "fit") : span("chip bad", "gets no requests"))\(failure)</td>\

@@ -112,7 +112,7 @@ struct Page {
         }
         if let shared = facts.status.shared {
             let note =
-                "\(shortened(shared.place, to: 80)); format \(shared.format)\(shared.isSealed ? "" : ", which can be forged"); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld"
+                "\(shortened(shared.server, to: 80)); format \(shared.format)\(shared.isSealed ? "" : ", which can be forged"); \(grouped(shared.taken)) tokens taken, \(grouped(shared.alone)) had alone, \(grouped(shared.withheld)) steps withheld"
             tiles.append(tile("Fleet", shared.state.rawValue, note, warns: shared.state == .degraded))
         }
         let subjects = facts.status.subjects
@@ -149,7 +149,7 @@ struct Page {
         if !waiting.isEmpty { warn("Changed with the next start", waiting.joined(separator: ", ")) }
         for reason in facts.reasons.prefix(20) { warn("Not ready", reason) }
         if let shared = facts.status.shared, shared.state == .degraded {
-            warn("Shared store", shared.detail ?? shared.place)
+            warn("Shared store", shared.detail ?? shared.server)
         }
         if [.degraded, .refused].contains(facts.status.storeState) { warn("Store", facts.status.store) }
         notices += identities.filter { $0.command != nil }.prefix(20).map(callForPerson)

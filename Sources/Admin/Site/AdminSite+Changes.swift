@@ -98,8 +98,8 @@ extension AdminSite {
         return sight
     }
 
-    private static func sees(_ place: String) -> AdminAnswer {
-        AdminAnswer(303, plain, "", fields: [("Location", place)])
+    private static func sees(_ location: String) -> AdminAnswer {
+        AdminAnswer(303, plain, "", fields: [("Location", location)])
     }
 
     /// The kernel has already vouched for whoever is on the socket.

@@ -36,15 +36,15 @@ struct AdminToken: Sendable {
         }
     }
 
-    /// Its duration depends on the received length alone: neither the place of the first difference nor the secret's length shows.
+    /// Its duration depends on the received length alone: neither the index of the first difference nor the secret's length shows.
     static func isEqual(_ received: [UInt8], _ expected: [UInt8]) -> Bool {
         guard !expected.isEmpty else { return false }
         var difference = UInt64(UInt(bitPattern: received.count ^ expected.count))
-        var place = 0
+        var index = 0
         for byte in received {
-            difference |= UInt64(byte ^ expected[place])
-            place += 1
-            if place == expected.count { place = 0 }
+            difference |= UInt64(byte ^ expected[index])
+            index += 1
+            if index == expected.count { index = 0 }
         }
         return difference == 0
     }

@@ -223,10 +223,10 @@ struct PatternParser {
                 set.insert(low)
                 continue
             }
-            let place = at
+            let start = at
             at += 1
             guard let high = try member(into: &set, from: begin), low <= high else {
-                throw fault("has a range in '[ ]' whose end is no sign or lies before its start", at: place)
+                throw fault("has a range in '[ ]' whose end is no sign or lies before its start", at: start)
             }
             for byte in low...high { set.insert(byte) }
         }
@@ -236,19 +236,19 @@ struct PatternParser {
 
     /// A sign of a set; nil where it was a class, which is already in.
     private mutating func member(into set: inout Pattern.ByteSet, from begin: Int) throws(Pattern.Fault) -> UInt8? {
-        let place = at
+        let start = at
         let byte = text[at]
         at += 1
-        if byte == UInt8(ascii: "[") { throw fault("has '[' inside '[ ]'; '\\[' is the sign itself", at: place) }
+        if byte == UInt8(ascii: "[") { throw fault("has '[' inside '[ ]'; '\\[' is the sign itself", at: start) }
         // A sign of several bytes would be a set of its pieces.
-        guard byte < 0x80 else { throw fault("has a sign beyond ASCII in '[ ]'; '\\xHH' is one byte", at: place) }
+        guard byte < 0x80 else { throw fault("has a sign beyond ASCII in '[ ]'; '\\xHH' is one byte", at: start) }
         guard byte == UInt8(ascii: "\\") else { return byte }
-        let sign = try escaped(from: place)
+        let sign = try escaped(from: start)
         if let inner = Self.classes[sign] {
             set.formUnion(inner)
             return nil
         }
-        return try self.byte(of: sign, from: place)
+        return try self.byte(of: sign, from: start)
     }
 
     private mutating func take(_ sign: Unicode.Scalar) -> Bool {

@@ -206,7 +206,7 @@ extension TreeDecoder {
         for listener in configuration.listeners
         where listener.mode == .gateway && !listener.address.isLocal && listener.tls.isEmpty && listener.hosts.isEmpty {
             let open = configuration.routes.first {
-                $0.listen.contains(listener.name) && $0.restsOnPlace && $0.hosts.isEmpty && $0.match.host == nil
+                $0.listen.contains(listener.name) && $0.restsOnAddress && $0.hosts.isEmpty && $0.match.host == nil
             }
             guard let open else { continue }
             warning(

@@ -4,13 +4,13 @@ extension TreeDecoder {
         guard let value = store.entry("shared")?.value else { return nil }
         let mark = store.mark("shared")
         if value.scalar != nil {
-            guard let (place, database) = store.parsed("shared", AddressParser.shared) else { return nil }
-            return checked(SharedStore(place: place, database: database), mark)
+            guard let (address, database) = store.parsed("shared", AddressParser.shared) else { return nil }
+            return checked(SharedStore(address: address, database: database), mark)
         }
         let reader = store.inside("shared")
         reader.needRequired()
-        guard let (place, database) = reader.parsed("url", AddressParser.shared) else { return nil }
-        var shared = SharedStore(place: place, database: database)
+        guard let (address, database) = reader.parsed("url", AddressParser.shared) else { return nil }
+        var shared = SharedStore(address: address, database: database)
         shared.username = reader.text("username")
         shared.password = reader.secret("password")
         shared.authorities = reader.list("ca", AddressParser.authority) ?? [.system]
@@ -27,7 +27,7 @@ extension TreeDecoder {
     }
 
     private mutating func checked(_ shared: SharedStore, _ mark: Mark) -> SharedStore {
-        if case .server(let origin) = shared.place, origin.isCleartext, !origin.isLoopback, !shared.allowsCleartext {
+        if case .server(let origin) = shared.address, origin.isCleartext, !origin.isLoopback, !shared.allowsCleartext {
             error(
                 "'shared' of 'store' goes to \(origin) in clear text; use rediss:, or say 'allow_cleartext: true'", mark
             )

@@ -66,7 +66,7 @@ public struct Listener: Sendable, Equatable {
     public var forwardedFrom: [Callers.Network] = []
     /// `http`, never empty.
     public var http = HTTPVersion.allCases
-    /// `hosts`: names that callers may have in `Host` where their place alone admits them.
+    /// `hosts`: names that callers may have in `Host` where their address alone admits them.
     public var hosts = ServedHosts()
     /// The file of a unix socket.
     public var socket = SocketFile()
@@ -80,7 +80,7 @@ public struct SocketFile: Sendable, Equatable {
     public var group: String?
 }
 
-/// `hosts`: what requests may call us by where their place alone admits them, beside the names that nobody else can have.
+/// `hosts`: what requests may call us by where their address alone admits them, beside the names that nobody else can have.
 public struct ServedHosts: Sendable, Equatable {
     /// Nothing is checked.
     public var isAny = false

@@ -156,7 +156,7 @@ public struct Route: Sendable, Equatable {
     public var limits = Limits()
     /// `callers`.
     public var callers: Callers
-    /// `hosts`: names that callers may have in `Host` where their place alone admits them.
+    /// `hosts`: names that callers may have in `Host` where their address alone admits them.
     public var hosts = ServedHosts()
     /// nil: requests are forwarded.
     public var tokenStub: TokenStub?
@@ -211,7 +211,7 @@ public struct Match: Sendable, Equatable {
     public var host: Host?
     /// `match.path`; nil: every path.
     public var path: Path?
-    /// Ports of the place that a proxy's caller names; empty: 80, 443 and that of `to`.
+    /// Ports of the server that a proxy's caller names; empty: 80, 443 and that of `to`.
     public var ports: [UInt16]
     /// Case-sensitive; empty: all.
     public var methods: [String]
@@ -309,7 +309,7 @@ public struct Callers: Sendable, Hashable {
     /// The operator's word that anybody may use the credential.
     public var unsafeOpen: Bool
 
-    /// Whether what a caller shows is asked for, and not its place alone.
+    /// Whether what a caller shows is asked for, and not its address alone.
     public var asksForProof: Bool { token != nil || !tlsNames.isEmpty }
 }
 
@@ -322,8 +322,8 @@ extension Route {
         return standard + [port]
     }
 
-    /// Whether whoever can connect from an admitted place is served: a web page that had its own name lead here would be, too.
-    public var restsOnPlace: Bool {
+    /// Whether whoever can connect from an admitted address is served: a web page that had its own name lead here would be, too.
+    public var restsOnAddress: Bool {
         switch subject {
         case .callerToken, .clientCertificate: false
         case .header, nil: !callers.asksForProof

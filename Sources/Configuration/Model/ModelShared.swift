@@ -3,7 +3,7 @@ internal import Numbers
 /// `store.shared`: the Redis or Valkey of a fleet.
 public struct SharedStore: Sendable, Equatable {
     /// Where the server is.
-    public enum Place: Sendable, Equatable {
+    public enum Address: Sendable, Equatable {
         case server(Origin)
         case unix(path: String)
     }
@@ -12,7 +12,7 @@ public struct SharedStore: Sendable, Equatable {
     public enum Format: String, Sendable, CaseIterable { case old, both, new }
 
     /// `store.shared`'s address.
-    public var place: Place
+    public var address: Address
     /// The number for `SELECT`.
     public var database: Int
     /// The name of an ACL user; nil: the default user.
@@ -27,13 +27,13 @@ public struct SharedStore: Sendable, Equatable {
     public var format = Format.both
 
     /// The scheme is `rediss`.
-    public var usesTLS: Bool { if case .server(let origin) = place { origin.scheme == .rediss } else { false } }
+    public var usesTLS: Bool { if case .server(let origin) = address { origin.scheme == .rediss } else { false } }
 }
 
 extension SharedStore: CustomStringConvertible {
     /// Where the server is, without its password.
     public var description: String {
-        switch place {
+        switch address {
         case .server(let origin): origin.description
         case .unix(let path): "unix:\(path)"
         }
@@ -42,7 +42,7 @@ extension SharedStore: CustomStringConvertible {
 
 extension AddressParser {
     /// `redis://host:port/database`, `rediss://…`, or `unix:/path`.
-    static func shared(_ text: String) throws(TextFault) -> (place: SharedStore.Place, database: Int) {
+    static func shared(_ text: String) throws(TextFault) -> (address: SharedStore.Address, database: Int) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard path.hasPrefix("/"), path.utf8.count < 108 else {

@@ -170,7 +170,7 @@ extension Configuration {
         needs.add(socket: socket)
         if let shared = store.shared {
             for case .file(let path) in shared.authorities { needs.add(file: path) }
-            if case .unix(let path) = shared.place { needs.add(file: path) }
+            if case .unix(let path) = shared.address { needs.add(file: path) }
         }
         if let path = store.path { needs.add(store: path) }
         return needs

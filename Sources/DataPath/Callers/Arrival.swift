@@ -127,7 +127,7 @@ final class Arrival: Channel {
             return false
         case .complete(let header):
             start += header.length
-            // The bytes behind the header go to the block's front: places in a head are counted from there.
+            // The bytes behind the header go to the block's front: ranges of a head are counted from there.
             compact()
             identify(header.origin)
             guard data.count(&peer) else {

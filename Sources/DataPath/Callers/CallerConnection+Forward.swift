@@ -3,7 +3,7 @@ internal import HTTP2
 internal import Reactor
 internal import TLS
 
-/// Requests for places that no route names: what a forward proxy's and a transparent listener's callers send beside what we are
+/// Requests for destinations that no route names: what a forward proxy's and a transparent listener's callers send beside what we are
 /// here for. They never meet a credential.
 extension CallerConnection {
     /// The fault of a request whose target is not in the form that is required here (RFC 9112 §3.2), or names another host than its
@@ -146,11 +146,11 @@ extension CallerConnection {
 }
 
 extension DataLoop {
-    /// Places of callers' choice that have connections, a loop.
+    /// Destinations of callers' choice that have connections, a loop.
     static let destinationLimit = 256
 
     /// The route and the connections to where the caller wanted to go: nothing is edited but what every hop edits.
-    /// - Returns: nil when too many such places are in use.
+    /// - Returns: nil when too many such destinations are in use.
     func openDestination(to destination: Destination, resembling model: RoutePlan?) -> OpenDestination? {
         if let known = openDestinations[destination] { return known }
         if openDestinations.count >= Self.destinationLimit {

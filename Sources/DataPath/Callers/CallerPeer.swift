@@ -21,8 +21,8 @@ struct CallerPeer: Sendable {
     var tls: CallerTLS?
     /// Host, in lower case, of an intercepted connection: every request in it is for that host.
     var authority: [UInt8]?
-    /// Where it holds a place, if its listener's are counted.
-    var places: ListenerPlaces?
+    /// The quota that it counts against, where its listener has one.
+    var quota: ConnectionQuota?
 
     /// Where the kernel took a redirected connection from.
     var destination: SocketAddress? {

@@ -74,9 +74,9 @@ package final class CallerToken: Sendable {
     private typealias Words = (UInt64, UInt64, UInt64, UInt64)
 
     private static func digest(_ bytes: UnsafeRawBufferPointer) -> Words {
-        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { place in
-            sha256(bytes, into: place)
-            func word(_ index: Int) -> UInt64 { place.load(fromByteOffset: index * 8, as: UInt64.self) }
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { buffer in
+            sha256(bytes, into: buffer)
+            func word(_ index: Int) -> UInt64 { buffer.load(fromByteOffset: index * 8, as: UInt64.self) }
             return (word(0), word(1), word(2), word(3))
         }
     }
@@ -111,13 +111,13 @@ extension CallerConnection {
             verdict = token.admits(rest)
         } else if equalsIgnoringCase(scheme, Self.basic), rest.count <= Self.longestBasic {
             // The stack is used for this many bytes at most; more would come from the heap.
-            verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { place in
-                defer { place.wipe() }
-                guard let count = Base64.decode(rest, into: place),
-                    let colon = place[..<count].firstIndex(of: 0x3a)
+            verdict = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { buffer in
+                defer { buffer.wipe() }
+                guard let count = Base64.decode(rest, into: buffer),
+                    let colon = buffer[..<count].firstIndex(of: 0x3a)
                 else { return false }
                 // Whatever the user is called: the password is what counts.
-                return token.admits(UnsafeRawBufferPointer(rebasing: place[(colon + 1)..<count]))
+                return token.admits(UnsafeRawBufferPointer(rebasing: buffer[(colon + 1)..<count]))
             }
         } else {
             verdict = false

@@ -10,7 +10,7 @@ struct TokenForm {
     /// The longest that is known has 47 octets; of a longer one enough to tell that it is none of them.
     private static let longestGrant = 64
 
-    private var place = Place.name
+    private var part = Part.name
     /// Octets of the name so far, as long as it may become `grant_type`; -1: it is another.
     private var matched = 0
     private var escape = Escape.none
@@ -20,7 +20,7 @@ struct TokenForm {
     private var valueLength = 0
     private var isMalformed = false
 
-    private enum Place { case name, grant, other }
+    private enum Part { case name, grant, other }
     private enum Escape: Equatable { case none, begun, high(UInt8) }
 
     enum Verdict: Equatable {
@@ -38,11 +38,11 @@ extension TokenForm {
 
     private mutating func read(_ octet: UInt8) {
         if octet == UInt8(ascii: "&") { return endMember() }
-        switch place {
+        switch part {
         case .other: break
         case .name where octet == UInt8(ascii: "="):
             endEscape()
-            place = matched == Self.name.count ? .grant : .other
+            part = matched == Self.name.count ? .grant : .other
         case .name:
             guard let octet = decoded(octet) else { return }
             matched = matched >= 0 && matched < Self.name.count && Self.name[matched] == octet ? matched + 1 : -1
@@ -64,9 +64,9 @@ extension TokenForm {
     private mutating func endMember() {
         endEscape()
         // An empty value counts as none (RFC 6749 §3.2).
-        if place == .grant, valueLength > 0 { values += 1 }
+        if part == .grant, valueLength > 0 { values += 1 }
         valueLength = 0
-        place = .name
+        part = .name
         matched = 0
     }
 
@@ -95,7 +95,7 @@ extension TokenForm {
     /// A name with a wrong escape is none that we know; only a grant type is to blame for one.
     private mutating func broken() -> UInt8? {
         escape = .none
-        if place == .grant { isMalformed = true } else { matched = -1 }
+        if part == .grant { isMalformed = true } else { matched = -1 }
         return nil
     }
 }

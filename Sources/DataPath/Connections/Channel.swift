@@ -44,7 +44,7 @@ package class Channel: Watched, TLSWire {
     // The next two fit into the octets that are free behind `pending`, as the flags above do behind `block`.
     private final var deadlineKind: UInt8 = 0
     /// In the loop's `Roster`, −1 in none.
-    final var rosterPlace: Int32 = -1
+    final var rosterIndex: Int32 = -1
     private var pendingStart = 0
     private var pendingEnd = 0
 
@@ -370,8 +370,8 @@ package class Channel: Watched, TLSWire {
 
     /// After `tearDown` it has taken nothing up again.
     final var holdsNothing: Bool {
-        tls == nil && stream == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasPlace
-            && descriptor < 0 && rosterPlace < 0
+        tls == nil && stream == nil && block == nil && pending == nil && pipe == nil && timer == nil && !hasEntry
+            && descriptor < 0 && rosterIndex < 0
     }
 
     /// Makes it what it was when it was made.

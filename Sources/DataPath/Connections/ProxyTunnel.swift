@@ -46,7 +46,7 @@ struct ProxyTunnel: ~Copyable {
     }
 }
 
-/// A place for the machine: a class cannot hold what is noncopyable and optional.
+/// A box for the machine: a class cannot hold what is noncopyable and optional.
 final class ProxyTunnelBox {
     var machine = ProxyTunnel()
 }

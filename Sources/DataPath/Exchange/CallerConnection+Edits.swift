@@ -82,7 +82,7 @@ extension CallerConnection {
             let request = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
             data.requestHead.writeCallerOrigin(
                 request.octets, isSecure: peer.isSecure, isTrusted: knownHop.isTrusted, into: &cursor)
-            // A host that long names no place to send a caller to.
+            // A host that long names no server to send a caller to.
             if cursor.overflowed { cursor = OutputCursor(buffers.notes) }
             parts.origin = cursor.written(in: buffers.notes)
         }

@@ -47,7 +47,7 @@ extension CallerConnection {
         }
     }
 
-    /// The port of the place that the request is for, where callers take us for a proxy or do not know of us; nil where they name us. 0 is
+    /// The port of the server that the request is for, where callers take us for a proxy or do not know of us; nil where they name us. 0 is
     /// nobody's.
     private var namedPort: UInt16? {
         switch listener.forward.mode {

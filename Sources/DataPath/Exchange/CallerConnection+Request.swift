@@ -297,7 +297,7 @@ extension CallerConnection {
         }
     }
 
-    /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's place and reads on behind it.
+    /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's part and reads on behind it.
     private func makeRoomBehindFragment() -> Bool {
         guard let block else { return false }
         if !exchange.retainsBody, exchange.bodyAt > exchange.headLength {
@@ -328,7 +328,7 @@ extension CallerConnection {
         }
     }
 
-    /// A head that fills its block leaves no place for a body, or for a chunk's line and trailers behind it.
+    /// A head that fills its block leaves no room for a body, or for a chunk's line and trailers behind it.
     private func makeRoomBehindHead() -> Bool {
         guard let block, block.count - exchange.headLength < buffers.blockSize else { return false }
         return growBlock(to: exchange.headLength + 2 * buffers.blockSize)

@@ -57,7 +57,7 @@ struct CallerExchange: ~Copyable {
     /// The slot whose token this request waits for.
     var waitsFor: Slot?
     /// Among those that wait for it.
-    var waitingPlace: Int?
+    var waitingIndex: Int?
     /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
     var subjectAt = ByteRange(0..<0)
     /// The generation that was granted because this request waited; 0 for none.

@@ -44,7 +44,7 @@ extension CallerConnection {
             return .none
         }
         prepareReplay(on: route)
-        // The body before the token where it is signed with it: a caller that sends slowly must not hold anybody's place at the keeper.
+        // The body before the token where it is signed with it: a caller that sends slowly must not hold up others at the keeper.
         if let identity = route.identity, identity.signsBody, gathers(for: identity, on: route) { return .none }
         return seekToken(on: route)
     }

@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// Connections that one listener may hold, over all loops (`listeners.NAME.connections`). Touched when a connection comes and goes, never
-/// while a request is served.
-package final class ListenerPlaces: Sendable {
+/// The number of connections that one listener may hold, over all loops (`listeners.NAME.connections`). Touched when a connection comes
+/// and goes, never while a request is served.
+package final class ConnectionQuota: Sendable {
     package let count: Int
     private let left: Atomic<Int>
 

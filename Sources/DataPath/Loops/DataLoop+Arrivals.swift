@@ -23,9 +23,9 @@ extension DataLoop {
                 return loop.kernel.close(descriptor)
             }
         }
-        if let places = listener.places {
-            guard places.take() else { return turnAway(descriptor, listener: listener) }
-            peer.places = places
+        if let quota = listener.quota {
+            guard quota.take() else { return turnAway(descriptor, listener: listener) }
+            peer.quota = quota
         }
         // Behind a proxy all connections have its address; they are counted when it is known for whom they are.
         let isCounted = listener.proxyProtocol != nil || count(&peer)
@@ -180,6 +180,6 @@ extension DataLoop {
 
     func uncount(_ peer: CallerPeer) {
         if peer.isCounted, let address = peer.address { census?.leave(address) }
-        peer.places?.give()
+        peer.quota?.give()
     }
 }

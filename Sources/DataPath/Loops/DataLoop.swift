@@ -381,8 +381,8 @@ package final class DataLoop {
         pseudonym = next.plan.pseudonym
         viaMark = Array(next.plan.pseudonym.utf8)
         if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
-        // Places of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first: idle
-        // connections point at their group without holding it.
+        // Destinations of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first:
+        // idle connections point at their group without holding it.
         for (_, open) in openDestinations.sorted(by: { $0.key < $1.key }) { open.group.retire() }
         openDestinations.removeAll()
         takeUpstreams()

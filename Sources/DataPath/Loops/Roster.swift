@@ -8,21 +8,21 @@ struct Roster<Member: Channel> {
 
     /// - Precondition: `member` is in no roster.
     mutating func add(_ member: Member) {
-        precondition(member.rosterPlace < 0, "a connection stands in one roster")
-        member.rosterPlace = Int32(members.count)
+        precondition(member.rosterIndex < 0, "a connection stands in one roster")
+        member.rosterIndex = Int32(members.count)
         members.append(member)
     }
 
     /// - Returns: false when it was not here. Streams of HTTP/2 connections never are.
     mutating func remove(_ member: Member) -> Bool {
-        let place = Int(member.rosterPlace)
-        guard place >= 0 else { return false }
+        let index = Int(member.rosterIndex)
+        guard index >= 0 else { return false }
         let last = members.removeLast()
         if last !== member {
-            members[place] = last
-            last.rosterPlace = Int32(place)
+            members[index] = last
+            last.rosterIndex = Int32(index)
         }
-        member.rosterPlace = -1
+        member.rosterIndex = -1
         return true
     }
 }

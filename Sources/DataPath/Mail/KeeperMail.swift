@@ -89,7 +89,7 @@ package enum TokenAnswer: Sendable {
     /// Go out without a credential.
     case bare(scout: Bool)
     /// Ask again, as a request of its own.
-    case scout
+    case retry
     /// The slot is no key's any more, or its token needs what only the request has: ask again with that, where the route has it.
     case gone
     /// The refusal stands.

@@ -7,8 +7,8 @@ internal import HotCache
 struct TakenPaths {
     /// Tokens on routes; when there are more, those keep their windows without this.
     private static let watchLimit = 64
-    /// Paths of one of them, a power of two. The latest of those that share a place is known.
-    private static let places = 256
+    /// Cells for the paths of one of them, a power of two. Of the paths that share a cell, the latest is known.
+    private static let cells = 256
 
     private struct Watch: Hashable {
         let slot: Slot
@@ -18,7 +18,7 @@ struct TakenPaths {
     private struct Paths {
         var until: UInt64
         /// Hashes, 0 for none.
-        var taken = [Int](repeating: 0, count: TakenPaths.places)
+        var taken = [Int](repeating: 0, count: TakenPaths.cells)
     }
 
     private var watched: [Watch: Paths] = [:]
@@ -41,7 +41,7 @@ struct TakenPaths {
             return
         }
         let hash = Self.hash(path)
-        watched.values[index].taken[hash & (Self.places - 1)] = hash
+        watched.values[index].taken[hash & (Self.cells - 1)] = hash
     }
 
     /// - Parameter forgets: a new token was refused there too, so that one has to be taken once more to count again.
@@ -50,8 +50,8 @@ struct TakenPaths {
         let watch = Watch(slot: slot, route: route)
         guard let index = watched.index(forKey: watch) else { return false }
         let hash = Self.hash(path)
-        guard watched.values[index].taken[hash & (Self.places - 1)] == hash else { return false }
-        if forgets { watched.values[index].taken[hash & (Self.places - 1)] = 0 }
+        guard watched.values[index].taken[hash & (Self.cells - 1)] == hash else { return false }
+        if forgets { watched.values[index].taken[hash & (Self.cells - 1)] = 0 }
         return true
     }
 

@@ -273,7 +273,7 @@ package final class TokenDesk {
             caller.exchange.carried = line
             let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
             event = isParked ? .verdict(.replay(credential)) : .granted(credential)
-        case .scout: return parkCold(caller)
+        case .retry: return parkCold(caller)
         case .gone:
             // Somebody else's token took its place in memory.
             let route = caller.exchange.route
@@ -294,8 +294,8 @@ package protocol KeeperInbox: AnyObject, Sendable {
 }
 
 extension CallerConnection: Waiter {
-    var waitingPlace: Int? {
-        get { exchange.waitingPlace }
-        set { exchange.waitingPlace = newValue }
+    var waitingIndex: Int? {
+        get { exchange.waitingIndex }
+        set { exchange.waitingIndex = newValue }
     }
 }

@@ -1,6 +1,6 @@
 /// When the reader of an answer last took some of it. Pure: the clock and what is left are parameters.
 ///
-/// A reader is told from one that only holds its place by octets, however few: slow networks are no attack, and for how long an answer
+/// A reader is told from one that only holds its connection by octets, however few: slow networks are no attack, and for how long an answer
 /// may be read at all is bounded elsewhere.
 struct ReadingProgress {
     /// Nanoseconds; at first, when the connection or the answer began.

@@ -28,8 +28,8 @@ enum HostCheck: Sendable {
     case never
     /// Loopback: on every route, by the names of the route and the listener alone.
     case always
-    /// Elsewhere: on routes that admit callers by their place alone.
-    case byPlace
+    /// Elsewhere: on routes that admit callers by their address alone.
+    case byAddress
 }
 
 /// A name that no page of somebody else's can have: an address, or one without a dot, which no public zone has.
@@ -77,7 +77,7 @@ extension ListenerPlan {
         switch hostCheck {
         case .never: false
         case .always: true
-        case .byPlace: route.admission.restsOnPlace
+        case .byAddress: route.admission.restsOnAddress
         }
     }
 
@@ -95,9 +95,9 @@ extension ListenerPlan {
     ) -> Bool {
         guard head.host != nil || head.authority != nil else { return true }
         let host = hostName(of: head, in: bytes)
-        if hostCheck == .byPlace, isNobodysName(host) { return true }
+        if hostCheck == .byAddress, isNobodysName(host) { return true }
         if route.admission.hosts.takes(host) || hosts.takes(host) { return true }
         // Somebody whom its authority believes says that this name is ours.
-        return hostCheck == .byPlace && tls?.isShown(for: host) == true
+        return hostCheck == .byAddress && tls?.isShown(for: host) == true
     }
 }

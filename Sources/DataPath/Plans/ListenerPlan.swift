@@ -18,7 +18,7 @@ package final class ListenerPlan: Sendable {
     /// Callers whose `Forwarded` and `X-Forwarded-*` are believed, by `CallerPeer.address`; empty: none.
     let forwardedFrom: [AddressRange]
     /// Nil: as many as the loops may hold.
-    package let places: ListenerPlaces?
+    package let quota: ConnectionQuota?
     /// At least one.
     package let protocols: [ApplicationProtocol]
     package let forward: ForwardPlan
@@ -29,21 +29,21 @@ package final class ListenerPlan: Sendable {
         index: Int, address: SocketAddress, text: String, isUnix: Bool, isLoopback: Bool, routes: [RoutePlan],
         file: SocketRights? = nil, tls: ListenerTLS? = nil, proxyProtocol: ProxyProtocolPlan? = nil,
         forwardedFrom: [AddressRange] = [],
-        places: ListenerPlaces? = nil, hosts: HostRule = HostRule(), protocols: [ApplicationProtocol] = [.http1],
+        quota: ConnectionQuota? = nil, hosts: HostRule = HostRule(), protocols: [ApplicationProtocol] = [.http1],
         forward: ForwardPlan = ForwardPlan(), edition: Edition? = nil
     ) {
         self.index = index
         self.address = address
         self.text = text
         self.isUnix = isUnix
-        hostCheck = isUnix || forward.mode != .gateway ? .never : isLoopback ? .always : .byPlace
+        hostCheck = isUnix || forward.mode != .gateway ? .never : isLoopback ? .always : .byAddress
         self.hosts = hosts
         table = RouteTable(routes)
         self.file = file
         self.tls = tls
         self.proxyProtocol = proxyProtocol
         self.forwardedFrom = forwardedFrom
-        self.places = places
+        self.quota = quota
         self.protocols = protocols
         self.forward = forward
         needsArrival = tls != nil || proxyProtocol != nil || protocols == [.http2] || forward.mode == .transparent

@@ -11,7 +11,7 @@ extension RouteMatch {
     /// Nil where the request is the route's. The data path and `explain` both ask here, so that they cannot disagree. Allocates nothing.
     /// - Parameters:
     ///   - bytes: what `head` was parsed from.
-    ///   - port: of the place that a proxy's caller names; nil where callers name us.
+    ///   - port: of the server that a proxy's caller names; nil where callers name us.
     @inline(__always)
     package func mismatch(_ head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16? = nil)
         -> RouteMismatch?

@@ -107,7 +107,7 @@ package final class RoutePlan: Sendable {
 }
 
 extension RoutePlan {
-    /// The route comes from the configuration; the others were made for a place of a caller's choice.
+    /// The route comes from the configuration; the others were made for a destination of a caller's choice.
     var isConfigured: Bool { index >= 0 }
 
     private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
@@ -217,7 +217,7 @@ package final class IdentityPlan: Sendable {
 package struct RouteMatch: Sendable {
     package var host: Host = .any
     package var path: Path = .any
-    /// Ports of the place that a proxy's caller names.
+    /// Ports of the server that a proxy's caller names.
     package var ports: [UInt16] = []
     /// Methods as written on the wire; empty: all.
     package var methods: [[UInt8]] = []
@@ -251,7 +251,7 @@ package struct Admission: Sendable {
     package var token: CallerToken?
     package var browsers = false
     /// Neither a token nor a certificate is asked for.
-    package var restsOnPlace = true
+    package var restsOnAddress = true
     /// Names by which a request may call us, where the Host is checked.
     package var hosts = HostRule()
 

@@ -18,7 +18,7 @@ package final class RouteTable: Sendable {
     /// The first route that takes the request. Allocates nothing.
     /// - Parameters:
     ///   - bytes: what `head` was parsed from.
-    ///   - port: of the place that a proxy's caller names; nil where callers name us.
+    ///   - port: of the server that a proxy's caller names; nil where callers name us.
     func first(for head: borrowing RequestHead, in bytes: UnsafeRawBufferPointer, port: UInt16? = nil) -> RoutePlan? {
         guard !index.members.isEmpty else {
             for route in routes where route.matches.mismatch(head, in: bytes, port: port) == nil { return route }

@@ -8,15 +8,15 @@ internal import TLS
 /// Written by the blocking thread, read by loops when they make a TLS configuration, not per connection and never on a cache hit: they
 /// compare `version`, which is one load, and take the lock only when it has moved.
 package final class TrustAnchors: Sendable {
-    /// Places of the authorities, as configured.
-    let places: [Place]
+    /// Where the authorities are read from, as configured.
+    let sources: [Source]
     /// The file that `system` is read from at once, where the environment names one (`SSL_CERT_FILE`).
     private let systemFile: String?
     private let state = Mutex(State())
     private let changes = Atomic<UInt64>(1)
 
     /// Where authorities are read from.
-    package enum Place: Sendable {
+    package enum Source: Sendable {
         /// The machine's own, or the file that `SSL_CERT_FILE` names.
         case system
         /// A PEM file with one or more certificates.
@@ -31,8 +31,8 @@ package final class TrustAnchors: Sendable {
         var fault: String?
     }
 
-    package init(_ places: [Place], systemFile: String?) {
-        self.places = places
+    package init(_ sources: [Source], systemFile: String?) {
+        self.sources = sources
         self.systemFile = systemFile
     }
 }
@@ -55,10 +55,10 @@ extension TrustAnchors {
 
     /// The name of these authorities in the log.
     package var name: String {
-        places.map { if case .file(let path) = $0 { path } else { "system" } }.joined(separator: ", ")
+        sources.map { if case .file(let path) = $0 { path } else { "system" } }.joined(separator: ", ")
     }
 
-    /// Reads all places anew. Only a complete result counts from now on: with half of a list, servers would be refused that are to be
+    /// Reads all sources anew. Only a complete result counts from now on: with half of a list, servers would be refused that are to be
     /// trusted. Blocks.
     /// - Returns: whether there is anything new, and whether there is a new fault.
     package func reload() -> (isChanged: Bool, isFailed: Bool) {
@@ -66,8 +66,8 @@ extension TrustAnchors {
         var read: [CertificateAuthority] = []
         var reason: String?
         do throws(TLSFault) {
-            for place in places {
-                switch place {
+            for source in sources {
+                switch source {
                 case .system: read.append(.system)
                 case .file(let path): read.append(.bundle(try Self.bundle(path)))
                 }

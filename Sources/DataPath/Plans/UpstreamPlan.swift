@@ -62,7 +62,7 @@ package final class UpstreamPlan: Sendable {
     /// - Parameters:
     ///   - endpoints: empty: the origin's own host and port.
     ///   - keepTimeout: nil: as `idleTimeout`.
-    ///   - place: the one address to connect to, whatever else is said.
+    ///   - address: the only one to connect to, whatever else is said.
     package init(
         index: Int, origin: String, host: String, port: UInt16, usesTLS: Bool, protocols: Protocols = .http1,
         isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
@@ -70,7 +70,7 @@ package final class UpstreamPlan: Sendable {
         trust: TrustAnchors?, minimumVersion: TLSVersion, legacyTLS: Bool,
         clientKeys: ClientKeys?, connectTimeout: UInt64, idleTimeout: UInt64, keepTimeout: UInt64? = nil,
         reuseTimeout: UInt64 = UpstreamPlan.reuseTimeout, health: HealthPlan? = nil,
-        connectionLimit: Int = .max, waiterLimit: Int = 0, at place: SocketAddress? = nil
+        connectionLimit: Int = .max, waiterLimit: Int = 0, at address: SocketAddress? = nil
     ) {
         self.index = index
         self.origin = origin
@@ -82,8 +82,8 @@ package final class UpstreamPlan: Sendable {
         self.protocols = proxy != nil && !usesTLS ? .http1 : protocols
         self.serverName = serverName
         self.proxy = proxy
-        if let place {
-            self.endpoints = [.address(place)]
+        if let address {
+            self.endpoints = [.address(address)]
         } else if let proxy {
             self.endpoints = [proxy.endpoint]
         } else {
@@ -103,16 +103,16 @@ package final class UpstreamPlan: Sendable {
     }
 
     /// The same upstream with one address, for its checks.
-    func checking(_ place: SocketAddress, within timeout: UInt64) -> UpstreamPlan {
+    func checking(_ address: SocketAddress, within timeout: UInt64) -> UpstreamPlan {
         UpstreamPlan(
             index: -1, origin: origin, host: host, port: port, usesTLS: usesTLS, protocols: protocols,
             serverName: serverName, proxy: proxy, endpoints: endpoints, trust: trust,
             minimumVersion: minimumVersion, legacyTLS: legacyTLS, clientKeys: clientKeys,
-            connectTimeout: min(connectTimeout, timeout), idleTimeout: idleTimeout, at: place)
+            connectTimeout: min(connectTimeout, timeout), idleTimeout: idleTimeout, at: address)
     }
 }
 
-/// A place to connect to, as the configuration names it.
+/// An address to connect to, as the configuration names it.
 package enum UpstreamEndpoint: Hashable, Sendable {
     case address(SocketAddress)
     /// Resolved again and again, for as long as it is used.

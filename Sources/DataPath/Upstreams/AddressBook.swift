@@ -83,7 +83,7 @@ extension AddressBook {
         var own: [UpstreamAddress] = []
         let first = found.first?.family
         for address in found.prefix(max(0, Self.mostAddresses - others.count)) {
-            // Two endpoints may name one address; it is one place all the same.
+            // Two endpoints may name one address, which counts once.
             guard !own.contains(where: { $0.address == address }), !others.contains(where: { $0.address == address })
             else { continue }
             let rank = address.family == first ? 0 : 1

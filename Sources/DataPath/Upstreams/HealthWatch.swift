@@ -18,7 +18,7 @@ package final class HealthWatch: Watched {
     private var departing: [UpstreamGroup] = []
     private var isAdopted = false
 
-    /// Checks at a time over all upstreams: those that are due beyond it wait for a place.
+    /// Checks at a time over all upstreams: those that are due beyond it wait.
     static let mostRunning = 32
     /// Nanoseconds after which news that a loop had no room for is told again.
     private static let repetition: UInt64 = 100_000_000

@@ -45,7 +45,7 @@ enum PoolSeat: Equatable {
 
 /// Why the pool has no connection for a request.
 enum PoolRefusal: Equatable {
-    /// All connections that the limit allows are in use, and all places to wait for one are taken.
+    /// All connections that the limit allows are in use, and as many requests wait for one as may.
     case busy
     /// The upstream's name leads to no address.
     case unresolvable

@@ -25,7 +25,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     /// Where it leads, once it is connected.
     var address: UpstreamAddress?
     var wish = UpstreamWish()
-    var waitingPlace: Int?
+    var waitingIndex: Int?
     /// The owner whose requests alone the connection carries; nil: anybody's.
     var owner: UpstreamOwner?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
@@ -75,7 +75,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         idleSince = 0
         announcedTimeout = nil
         hasAnswered = false
-        waitingPlace = nil
+        waitingIndex = nil
         shared = nil
         tlsEdition = 0
         dialer = nil
@@ -96,7 +96,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     func expectForUser(by deadline: UInt64) {
         guard state != .closed else { return }
         // A stream of a shared connection that stood already has no index in the loop: most of them never need one.
-        if !hasPlace { loop.adopt(self) }
+        if !hasEntry { loop.adopt(self) }
         expect(by: deadline, kind: Deadline.user)
     }
 

@@ -11,7 +11,7 @@ internal import Reactor
 ///
 /// - **Choice.** Where the next connection goes is the `AddressBook`'s word; of those that are idle there the last one used is the first
 ///   one taken, so that few stay warm and the rest expire.
-/// - **Scout.** On an upstream that may speak HTTP/2 one connection finds out (the scout), and the others wait for its word: a burst on a
+/// - **Negotiation.** On an upstream that may speak HTTP/2 one connection finds out, and the others wait for its word: a burst on a
 ///   cold upstream is one connection.
 /// - **Bounds.** Beyond the limit of sockets an idle connection gives way, or the request waits in line, or it is refused.
 struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
@@ -42,7 +42,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
     private(set) var speaksHTTP2: Bool?
     private(set) var insistsOnHTTP1 = false
     /// The connection that will be shared, or tell that none can be.
-    private(set) var scout: Member?
+    private(set) var negotiating: Member?
 
     private(set) var agenda = PoolAgenda<Member, Shared>()
 
@@ -98,10 +98,10 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
 
     private mutating func decide() { agenda.decide(undecided.count) }
 
-    /// The scout's word is known, or the scout is gone: those that waited go on.
+    /// The protocol is known, or the connection that negotiates it is gone: those that waited go on.
     private mutating func dismiss(_ member: Member) {
-        guard scout === member else { return }
-        scout = nil
+        guard negotiating === member else { return }
+        negotiating = nil
         decide()
     }
 
@@ -153,12 +153,12 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
             if let connection = usable(avoiding: member.wish.avoided, at: now) {
                 return join(connection, member) ? connection : nil
             }
-            guard scout == nil else {
+            guard negotiating == nil else {
                 move(member, to: .undecided)
                 undecided.append(member)
                 return nil
             }
-            scout = member
+            negotiating = member
         }
         start(member)
         return nil
@@ -225,7 +225,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
         shared.append(connection)
         speaksHTTP2 = true
         move(member, to: .streaming)
-        if scout === member { scout = nil }
+        if negotiating === member { negotiating = nil }
         decide()
     }
 
@@ -374,7 +374,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
             return connection
         }
         // Nothing leads there yet: one connection goes and makes a way. The others do not wait for it while there is another.
-        guard scout != nil || isFull || !best.isAvailable(at: now) else { return nil }
+        guard negotiating != nil || isFull || !best.isAvailable(at: now) else { return nil }
         return shared.lightest(at: now)
     }
 

@@ -28,7 +28,7 @@ extension HostRule {
     }
 }
 
-extension TrustAnchors.Place {
+extension TrustAnchors.Source {
     init(_ authority: ClientTLS.Authority) {
         switch authority {
         case .system: self = .system

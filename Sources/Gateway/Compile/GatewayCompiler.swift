@@ -265,7 +265,9 @@ struct GatewayCompiler {
 
     /// Routes share connections where everything about reaching the upstream is equal.
     private mutating func upstream(of route: ConfiguredRoute, _ to: Upstream) throws(GatewayFault) -> UpstreamPlan {
-        let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in try place(endpoint, of: route) }
+        let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in
+            try upstreamEndpoint(endpoint, of: route)
+        }
         let plan = UpstreamPlan(
             index: freeUpstreamNumber(), origin: "\(to.origin)", host: to.origin.host, port: to.origin.port,
             usesTLS: to.origin.scheme == .https, protocols: protocols(of: route),
@@ -322,7 +324,9 @@ struct GatewayCompiler {
         return identityCompiler.clientKeys(files)
     }
 
-    private func place(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault) -> UpstreamEndpoint {
+    private func upstreamEndpoint(_ endpoint: Endpoint, of route: ConfiguredRoute) throws(GatewayFault)
+        -> UpstreamEndpoint
+    {
         switch endpoint {
         case .address(let ip, let port): return UpstreamEndpoint(host: "\(ip)", port: port)
         case .host(let name, let port): return .name(host: name, port: port)
@@ -370,7 +374,7 @@ struct GatewayCompiler {
         }
         admission.token = route.callers.token.map { identityCompiler.callerToken($0) }
         admission.browsers = route.callers.browsers
-        admission.restsOnPlace = route.restsOnPlace
+        admission.restsOnAddress = route.restsOnAddress
         var hosts = ["localhost", "127.0.0.1", "::1"]
         if let to { hosts.append(to.origin.host.lowercased()) }
         for listen in route.listen {

@@ -34,7 +34,7 @@ struct ListenerCompiler {
                 configured[address] = listener
             }
         }
-        let placesBefore = Dictionary(earlier.map { ($0.address, $0.places) }) { first, _ in first }
+        let quotasBefore = Dictionary(earlier.map { ($0.address, $0.quota) }) { first, _ in first }
         let tickets: TicketKeys
         do { tickets = try TicketKeys() } catch { throw GatewayFault("\(error)") }
         var plans: [ListenerPlan] = []
@@ -53,7 +53,7 @@ struct ListenerCompiler {
                     },
                     proxyProtocol: listener.flatMap { proxyProtocol(of: $0) },
                     forwardedFrom: (listener?.forwardedFrom ?? []).compactMap { AddressRange($0) },
-                    places: places(of: listener, before: placesBefore[address] ?? nil),
+                    quota: quota(of: listener, before: quotasBefore[address] ?? nil),
                     hosts: hosts, protocols: protocols(of: listener),
                     forward: try listener.map { listener throws(GatewayFault) in
                         try forward(of: listener, tickets: tickets)
@@ -113,10 +113,10 @@ struct ListenerCompiler {
         return plan
     }
 
-    /// Callers of the running plan's listener keep their places. Where their number has changed they give them back to the count of old.
-    private func places(of listener: Listener?, before running: ListenerPlaces?) -> ListenerPlaces? {
+    /// Callers of the running plan's listener stay in its quota. Where the number has changed they are given back to the former one.
+    private func quota(of listener: Listener?, before running: ConnectionQuota?) -> ConnectionQuota? {
         guard let count = listener?.connections else { return nil }
-        return running?.count == count ? running : ListenerPlaces(count)
+        return running?.count == count ? running : ConnectionQuota(count)
     }
 
     private func protocols(of listener: Listener?) -> [ApplicationProtocol] {

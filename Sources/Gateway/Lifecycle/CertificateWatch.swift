@@ -122,11 +122,11 @@ final class CertificateWatch: Watched {
         var isBroken = false
         for (listener, looks) in zip(listeners, looks) {
             for (source, look) in zip(listener.tls.sources, looks) {
-                let place = "\(source.listener)/\(source.index)"
+                let certificate = "\(source.listener)/\(source.index)"
                 switch look {
-                case .unchanged: complaints[place] = nil
+                case .unchanged: complaints[certificate] = nil
                 case .changed:
-                    complaints[place] = nil
+                    complaints[certificate] = nil
                     events.info(
                         "certificate taken up",
                         [
@@ -135,8 +135,8 @@ final class CertificateWatch: Watched {
                         ])
                 case .broken(let reason):
                     isBroken = true
-                    guard isSecond, complaints[place] != reason else { continue }
-                    complaints[place] = reason
+                    guard isSecond, complaints[certificate] != reason else { continue }
+                    complaints[certificate] = reason
                     events.error(
                         "changed certificate cannot be used; the one before it stays",
                         [LogField("listener", .name(listener.name)), LogField("reason", .name(reason))])

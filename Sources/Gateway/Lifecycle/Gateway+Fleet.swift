@@ -21,17 +21,18 @@ extension Gateway {
             ring = try StoreKeys(configuration, path: "", environment: environment).read()
         } catch { throw GatewayFault("store.shared: \(error.text)") }
         do throws(SealingFault) { keys = try FleetKeys(ring) } catch { throw GatewayFault("store.key: \(error)") }
-        let places = shared.authorities
+        let sources = shared.authorities
         let policy = configuration.secretFiles
         var password: (@Sendable () throws -> [UInt8])?
         if let reference = shared.password {
             password = { try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) } }
         }
         let connection = try FleetConnection(
-            to: shared.place,
+            to: shared.address,
             trust: shared.usesTLS
                 ? TrustAnchors(
-                    places.map { .init($0) }, systemFile: places.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+                    sources.map { .init($0) },
+                    systemFile: sources.contains(.system) ? environment("SSL_CERT_FILE") : nil)
                 : nil,
             readPassword: password, loop: keeper.loop, resolver: keeper.resources.resolver, blocking: keeper.blocking)
         let time = platform.time
@@ -40,7 +41,7 @@ extension Gateway {
             format: FleetFormat(shared.format), wall: { WallTime(milliseconds: time.wallMilliseconds()) },
             random: platform.random, news: { news in keeper.assumeIsolated { $0.heard(news) } },
             changed: { fault in keeper.assumeIsolated { $0.fleetChanged(fault) } })
-        return (KeptFleet(tier: tier, place: "\(shared)", format: FleetFormat(shared.format)), tier)
+        return (KeptFleet(tier: tier, address: "\(shared)", format: FleetFormat(shared.format)), tier)
     }
 }
 

@@ -41,25 +41,25 @@ extension Gateway {
         options.time = time
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
-        let place = LogField("path", .name(path))
+        let file = LogField("path", .name(path))
         switch store.open(now: time.wallMilliseconds()) {
         case .owner(let census):
             events.info(
                 "store opened",
                 [
-                    place, LogField("rows", .count(Int64(census.restored))),
+                    file, LogField("rows", .count(Int64(census.restored))),
                     LogField("expired", .count(Int64(census.expired))),
                     LogField("damaged", .count(Int64(census.damagedCount))),
                 ])
             return OpenedStore(store: store, state: .serving, rows: store.restore(), workshop: workshop)
         case .setAside(let aside):
-            events.warn("store was damaged and set aside", [place, LogField("aside", .name(aside))])
+            events.warn("store was damaged and set aside", [file, LogField("aside", .name(aside))])
             return OpenedStore(store: store, state: .serving, workshop: workshop)
         case .degraded(let reason):
             events.error(
                 "store degraded",
                 [
-                    place, LogField("reason", .name(reason)),
+                    file, LogField("reason", .name(reason)),
                     LogField(
                         "advice",
                         .name(
@@ -69,7 +69,7 @@ extension Gateway {
             return OpenedStore(store: store, state: .degraded(reason), rows: store.restore(), workshop: workshop)
         case .lockedByAnother:
             // Kept, not yet ours: the owner may end while we serve.
-            var opened = refused("another process owns \(path)", place, events)
+            var opened = refused("another process owns \(path)", file, events)
             opened.state = .locked("another process owns \(path)")
             opened.store = store
             opened.workshop = workshop
@@ -77,25 +77,25 @@ extension Gateway {
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
             var opened = refused(
-                "it is sealed with a key that store.key does not name: \(names)", place, events,
+                "it is sealed with a key that store.key does not name: \(names)", file, events,
                 advice:
                     "name that key in store.key too, behind the new one; without it the logins in the store are lost")
             opened.marksUnreadable = true
             return opened
         case .notOurs(let reason):
-            return refused("the file is not a token store: \(reason)", place, events)
+            return refused("the file is not a token store: \(reason)", file, events)
         case .newer(let version):
-            var opened = refused("a newer version wrote it (format \(version))", place, events)
+            var opened = refused("a newer version wrote it (format \(version))", file, events)
             opened.marksUnreadable = true
             return opened
         }
     }
 
     private static func refused(
-        _ reason: String, _ place: LogField, _ events: EventLog, advice: String? = nil
+        _ reason: String, _ file: LogField, _ events: EventLog, advice: String? = nil
     ) -> OpenedStore {
         let told = advice.map { [LogField("advice", .name($0))] } ?? []
-        events.error("store not used", [place, LogField("reason", .name(reason))] + told)
+        events.error("store not used", [file, LogField("reason", .name(reason))] + told)
         return OpenedStore(store: nil, state: .refused(reason))
     }
 }

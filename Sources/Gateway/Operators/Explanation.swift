@@ -115,7 +115,7 @@ extension Explanation {
                 guard try head.parse(bytes.octets, limits: HeadLimits()) == bytes.count else { return nil }
             } catch { return error }
             for route in routes {
-                // A proxy's callers name another place than us.
+                // A proxy's callers name another server than us.
                 let isProxied = plan.listeners.allSatisfy { other in
                     other.forward.mode != .gateway
                         || listener.map { $0 !== other } ?? !other.routes.contains { $0 === route }

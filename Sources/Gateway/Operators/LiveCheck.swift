@@ -140,7 +140,7 @@ extension Keeper {
                     fault ?? "not tried: it would spend the refresh token; ask the running gateway",
                     isGood: fault == nil, isTried: fault != nil)
             }
-            return finding(IssuerTrail.words("\(error)", asking: environment.trail.place), isGood: false)
+            return finding(IssuerTrail.words("\(error)", asking: environment.trail.server), isGood: false)
         }
     }
 
@@ -149,7 +149,7 @@ extension Keeper {
     private func tokenEndpointFault(_ identity: KeptIdentity, _ environment: KeeperEnvironment) async -> String? {
         guard let handshake = identity.plan.handshake as? any InteractiveHandshake else { return nil }
         do throws(Handshakes.GrantFailure) { try await handshake.reach(environment: environment) } catch {
-            return IssuerTrail.words("\(error)", asking: environment.trail.place)
+            return IssuerTrail.words("\(error)", asking: environment.trail.server)
         }
         return nil
     }
@@ -162,7 +162,7 @@ extension Keeper {
             _ = try await environment.send(call)
             return nil
         } catch {
-            return IssuerTrail.words("the issuer cannot be reached: \(error.kind)", asking: environment.trail.place)
+            return IssuerTrail.words("the issuer cannot be reached: \(error.kind)", asking: environment.trail.server)
         }
     }
 

@@ -328,10 +328,10 @@ func authorityPort(_ range: ByteRange, in bytes: Span<UInt8>) -> ByteRange? {
 }
 
 extension RequestHead {
-    /// The port of the place that the request is for: as written, else that of its scheme; nil where the request names no place.
+    /// The port of the server that the request is for: as written, else that of its scheme; nil where the request names no server.
     /// - Parameter schemePort: that of the scheme that is told beside the head (RFC 9113 §8.3.1); nil: the target's, `http` where it has none.
     public func namedPort(_ bytes: Span<UInt8>, schemePort: UInt16? = nil) -> UInt16? {
-        guard let place = authority ?? host, let port = authorityPort(place, in: bytes) else { return nil }
+        guard let named = authority ?? host, let port = authorityPort(named, in: bytes) else { return nil }
         guard port.isEmpty else { return bytes.decimal(at: port).flatMap { UInt16(exactly: $0) } }
         if let schemePort { return schemePort }
         let isSecure =

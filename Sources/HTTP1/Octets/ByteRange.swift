@@ -27,7 +27,7 @@ extension ByteRange {
     @inlinable
     public var end: Int32 { start + count }
 
-    /// No octets; `start` may still tell a place.
+    /// No octets; `start` may still tell a position.
     @inlinable
     public var isEmpty: Bool { count == 0 }
 

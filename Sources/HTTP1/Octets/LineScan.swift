@@ -18,22 +18,22 @@ func firstCarriageReturn(in bytes: Span<UInt8>, from: Int) -> Int {
 func hasCapital(_ name: ByteRange, _ bytes: Span<UInt8>) -> Bool {
     precondition(name.start >= 0 && Int(name.end) <= bytes.count)
     return bytes.withUnsafeBytes { raw in
-        var place = Int(name.start)
+        var position = Int(name.start)
         let end = Int(name.end)
-        while place < end, place &+ 8 <= raw.count {
-            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: place, as: UInt64.self))
+        while position < end, position &+ 8 <= raw.count {
+            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: position, as: UInt64.self))
             let low = word & 0x7F7F_7F7F_7F7F_7F7F
             let fromA = low &+ 0x3F3F_3F3F_3F3F_3F3F
             let pastZ = low &+ 0x2525_2525_2525_2525
             var capitals = (fromA ^ pastZ) & ~word & 0x8080_8080_8080_8080
             // The octets behind the name are in the word too.
-            if end &- place < 8 { capitals &= (1 << UInt64(8 &* (end &- place))) &- 1 }
+            if end &- position < 8 { capitals &= (1 << UInt64(8 &* (end &- position))) &- 1 }
             if capitals != 0 { return true }
-            place &+= 8
+            position &+= 8
         }
-        while place < end {
-            if raw[place] &- 0x41 < 26 { return true }
-            place &+= 1
+        while position < end {
+            if raw[position] &- 0x41 < 26 { return true }
+            position &+= 1
         }
         return false
     }

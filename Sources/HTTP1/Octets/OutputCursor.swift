@@ -63,11 +63,11 @@ extension OutputCursor {
             return
         }
         // The digits come last first.
-        var place = start + count + size
+        var digit = start + count + size
         var rest = value
         repeat {
-            place -= 1
-            place.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) &+ 0x30, as: UInt8.self)
+            digit -= 1
+            digit.storeBytes(of: UInt8(truncatingIfNeeded: rest % 10) &+ 0x30, as: UInt8.self)
             rest /= 10
         } while rest > 0
         count &+= size

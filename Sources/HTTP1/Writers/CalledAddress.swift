@@ -1,7 +1,7 @@
-/// Addresses by which a WebDAV caller names the place that it called, and which are to name the upstream: the `Destination` (RFC 4918
-/// section 10.3), and the resource tags of an `If` (section 10.4). Bodies name places too (`href`), and are never edited.
+/// Addresses by which a WebDAV caller names the server that it called, and which are to name the upstream: the `Destination` (RFC 4918
+/// section 10.3), and the resource tags of an `If` (section 10.4). Bodies name resources too (`href`), and are never edited.
 ///
-/// An address of another place passes as it is, and so does a whole `If` that cannot be read.
+/// An address of another server passes as it is, and so does a whole `If` that cannot be read.
 
 extension KnownMethod {
     /// Requests that only read have no such fields in practice, and they are the hot ones.
@@ -68,24 +68,24 @@ private func hasCalledTag(
 private struct ResourceTags {
     /// A character that has no place there, or an end that is missing.
     private(set) var isMalformed = false
-    private var place: Int
+    private var position: Int
     private let end: Int
 
     init(of value: ByteRange) {
-        place = Int(value.start)
+        position = Int(value.start)
         end = Int(value.end)
     }
 
     /// - Returns: without the brackets; nil at the end.
     mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
-        while place < end {
-            let first = place
-            place &+= 1
+        while position < end {
+            let first = position
+            position &+= 1
             switch bytes[first] {
             case 0x20, 0x09: break
             case 0x3C:
                 skip(behind: 0x3E, in: bytes)
-                return isMalformed ? nil : ByteRange(first &+ 1..<place &- 1)
+                return isMalformed ? nil : ByteRange(first &+ 1..<position &- 1)
             case 0x28: skipList(in: bytes)
             default: fail()
             }
@@ -95,9 +95,9 @@ private struct ResourceTags {
 
     /// Up to the closing parenthesis. One may also stand in a state token, or in the quotes of an entity tag.
     private mutating func skipList(in bytes: Span<UInt8>) {
-        while place < end {
-            let octet = bytes[place]
-            place &+= 1
+        while position < end {
+            let octet = bytes[position]
+            position &+= 1
             switch octet {
             case 0x29: return
             case 0x3C: skip(behind: 0x3E, in: bytes)
@@ -110,22 +110,22 @@ private struct ResourceTags {
     }
 
     private mutating func skip(behind octet: UInt8, in bytes: Span<UInt8>) {
-        while place < end {
-            place &+= 1
-            if bytes[place &- 1] == octet { return }
+        while position < end {
+            position &+= 1
+            if bytes[position &- 1] == octet { return }
         }
         fail()
     }
 
     private mutating func fail() {
         isMalformed = true
-        place = end
+        position = end
     }
 }
 
 // MARK: - Addresses
 
-/// The part of an address that the upstream is to read as its path, or nil where it does not name the place that was called.
+/// The part of an address that the upstream is to read as its path, or nil where it does not name the server that was called.
 private func calledPath(
     _ value: ByteRange, _ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ edits: borrowing RequestEdits
 ) -> ByteRange? {

@@ -21,7 +21,7 @@ public struct RequestEdits: Sendable {
     public var stripPrefix: [UInt8] = []
     /// Put before the path. Without a trailing `/`, as the path brings one.
     public var targetPrefix: [UInt8] = []
-    /// `https://` or `http://`: an address in `Destination` or `If` (RFC 4918 sections 10.3 and 10.4) that names the place that was called
+    /// `https://` or `http://`: an address in `Destination` or `If` (RFC 4918 sections 10.3 and 10.4) that names the server that was called
     /// becomes the upstream's own; empty: it passes as it is.
     public var destinationScheme: [UInt8] = []
     /// Put before the path of such an address, without a trailing `/`.

@@ -309,8 +309,8 @@ extension HTTP2Connection {
         return entry._withUnsafeGuaranteedRef { stream in
             out.baseAddress?.advanced(by: outCount).copyMemory(from: head, byteCount: 9)
             outCount += 9
-            let place = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
-            guard stream.output.read(into: place) == count else { return Self.refused }
+            let target = UnsafeMutableRawBufferPointer(rebasing: out[outCount..<(outCount + count)])
+            guard stream.output.read(into: target) == count else { return Self.refused }
             outCount += count
             gauge.moved(count)
             sentDataAt = now

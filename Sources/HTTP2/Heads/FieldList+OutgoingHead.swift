@@ -103,7 +103,7 @@ extension FieldList {
         let hasSecretName = !secretName.isEmpty && !secretName.spells("authorization")
         head.withFields { fields in
             let names = KnownNames.all
-            extend(by: fields.count) { place in
+            extend(by: fields.count) { pair in
                 for field in fields {
                     var name: UnsafeRawBufferPointer
                     var flags: UInt8 = 0
@@ -117,8 +117,8 @@ extension FieldList {
                     if field.known == .authorization || hasSecretName && sameOctets(name, secretName) {
                         flags |= Self.secret
                     }
-                    place.initialize(to: Self.pair(name, memory[field.value], flags))
-                    place += 1
+                    pair.initialize(to: Self.pair(name, memory[field.value], flags))
+                    pair += 1
                 }
             }
         }

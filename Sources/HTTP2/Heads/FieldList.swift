@@ -51,7 +51,7 @@ extension FieldList {
         add(":method", slice(bytes, 0, space))
         add(":scheme", Self.bytes(scheme))
         add(":path", slice(bytes, space + 1, second), secret: secretTarget)
-        // The place is held here: the authority is known only when its line is found.
+        // The pair is held here: the authority is known only when its line is found.
         let authority = count
         add(":authority", UnsafeRawBufferPointer(start: nil, count: 0))
         let isFilled = secretName.withUnsafeBytes {
@@ -119,25 +119,25 @@ extension FieldList {
     /// Moves the first secret field to the end and takes its value away, unless another field has its name: their order means something
     /// (RFC 9110 §5.3), that of different names does not.
     mutating func holdSecret(from first: Int) {
-        var place: Int?
+        var position: Int?
         var secrets = 0
         for index in first..<count where pairs[index].flags & Self.secret != 0 {
             secrets &+= 1
-            if place == nil, pairs[index].valuelen > 0 { place = index }
+            if position == nil, pairs[index].valuelen > 0 { position = index }
         }
-        guard let place else { return }
-        var pair = pairs[place]
+        guard let position else { return }
+        var pair = pairs[position]
         // By their names fields are secret, so those of one name all are.
         if secrets > 1 {
             let name = UnsafeRawBufferPointer(start: pair.name, count: pair.namelen)
-            for other in first..<count where other != place && pairs[other].namelen == name.count {
+            for other in first..<count where other != position && pairs[other].namelen == name.count {
                 if sameOctets(name, UnsafeRawBufferPointer(start: pairs[other].name, count: name.count)) { return }
             }
         }
         held = UnsafeRawBufferPointer(start: pair.value, count: pair.valuelen)
         pair.value = nil
         pair.valuelen = 0
-        (pairs + place).update(from: pairs + place + 1, count: count - place - 1)
+        (pairs + position).update(from: pairs + position + 1, count: count - position - 1)
         pairs[count - 1] = pair
     }
 
@@ -156,10 +156,10 @@ extension FieldList {
     /// Makes a name lower case, octet by octet: heads that are passed on come as fields and do not pass here.
     /// - Returns: where its colon stands.
     private func lowerName(_ head: UnsafeMutableRawBufferPointer, from first: Int, to end: Int) -> Int? {
-        for place in first..<end {
-            let octet = head[place]
-            if octet == 0x3a { return place }
-            if octet &- 0x41 < 26 { head[place] = octet | 0x20 }
+        for position in first..<end {
+            let octet = head[position]
+            if octet == 0x3a { return position }
+            if octet &- 0x41 < 26 { head[position] = octet | 0x20 }
         }
         return nil
     }
@@ -210,9 +210,9 @@ extension FieldList {
     @inline(__always)
     mutating func extend(by most: Int, _ body: (inout UnsafeMutablePointer<nghttp2_nv>) -> Void) {
         while capacity - count < most { grow() }
-        var place = pairs + count
-        body(&place)
-        count = place - pairs
+        var position = pairs + count
+        body(&position)
+        count = position - pairs
     }
 
     @inline(__always)

@@ -23,7 +23,7 @@ struct HeadAssembly: ~Copyable {
     private(set) var status = 0
     private(set) var flaw: Flaw?
 
-    /// Values that have their place elsewhere than where they come.
+    /// Values that stand elsewhere in the head than where they come.
     private var parts = OctetBuffer()
     private var method = 0..<0
     private var path = 0..<0

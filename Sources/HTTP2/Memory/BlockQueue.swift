@@ -174,10 +174,10 @@ extension BlockQueue {
     /// - Returns: how many; less than fit only when the queue is empty then.
     mutating func read(into target: UnsafeMutableRawBufferPointer) -> Int {
         if others.isEmpty, count <= target.count, count > 0, let origin = first.baseAddress,
-            let place = target.baseAddress
+            let destination = target.baseAddress
         {
             let size = count
-            memcpy(place, origin + start, size)
+            memcpy(destination, origin + start, size)
             count = 0
             giveFirst()
             return size

@@ -207,7 +207,7 @@ struct SpareStreams: ~Copyable {
     init() { ring = .allocate(capacity: Self.most) }
 
     deinit {
-        for place in 0..<count { (ring + Self.place(first + place)).deinitialize(count: 1) }
+        for offset in 0..<count { (ring + Self.index(first + offset)).deinitialize(count: 1) }
         ring.deallocate()
     }
 
@@ -216,7 +216,7 @@ struct SpareStreams: ~Copyable {
         for _ in 0..<min(count, Self.tries) {
             let isFree = isKnownUniquelyReferenced(&ring[first])
             let stream = (ring + first).move()
-            first = Self.place(first + 1)
+            first = Self.index(first + 1)
             count -= 1
             if isFree { return stream }
             give(stream)
@@ -226,9 +226,9 @@ struct SpareStreams: ~Copyable {
 
     mutating func give(_ stream: consuming HTTP2Stream) {
         guard count < Self.most else { return }
-        (ring + Self.place(first + count)).initialize(to: stream)
+        (ring + Self.index(first + count)).initialize(to: stream)
         count += 1
     }
 
-    private static func place(_ number: Int) -> Int { number & (most - 1) }
+    private static func index(_ number: Int) -> Int { number & (most - 1) }
 }

@@ -38,15 +38,15 @@ extension OctetBuffer {
         _ first: UnsafeRawBufferPointer, _ between: StaticString, _ second: UnsafeRawBufferPointer, _ end: StaticString
     ) {
         let total = first.count &+ between.utf8CodeUnitCount &+ second.count &+ end.utf8CodeUnitCount
-        var place = reserve(total)
+        var target = reserve(total)
         count &+= total
-        if let source = first.baseAddress { copyOctets(source, to: place, first.count) }
-        place += first.count
-        copyOctets(between.utf8Start, to: place, between.utf8CodeUnitCount)
-        place += between.utf8CodeUnitCount
-        if let source = second.baseAddress { copyOctets(source, to: place, second.count) }
-        place += second.count
-        copyOctets(end.utf8Start, to: place, end.utf8CodeUnitCount)
+        if let source = first.baseAddress { copyOctets(source, to: target, first.count) }
+        target += first.count
+        copyOctets(between.utf8Start, to: target, between.utf8CodeUnitCount)
+        target += between.utf8CodeUnitCount
+        if let source = second.baseAddress { copyOctets(source, to: target, second.count) }
+        target += second.count
+        copyOctets(end.utf8Start, to: target, end.utf8CodeUnitCount)
     }
 
     @inline(__always)
@@ -83,18 +83,18 @@ extension OctetBuffer {
 
 /// By two loads that overlap, up to a length that most names and values do not reach: for them a call costs more than what it does.
 @inline(__always)
-private func copyOctets(_ source: UnsafeRawPointer, to place: UnsafeMutableRawPointer, _ count: Int) {
+private func copyOctets(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
     if count > 32 {
-        memcpy(place, source, count)
+        memcpy(target, source, count)
     } else if count >= 16 {
-        copyEnds(source, to: place, count, of: SIMD16<UInt8>.self)
+        copyEnds(source, to: target, count, of: SIMD16<UInt8>.self)
     } else if count >= 8 {
-        copyEnds(source, to: place, count, of: UInt64.self)
+        copyEnds(source, to: target, count, of: UInt64.self)
     } else if count >= 4 {
-        copyEnds(source, to: place, count, of: UInt32.self)
+        copyEnds(source, to: target, count, of: UInt32.self)
     } else if count > 0 {
-        copyEnds(source, to: place, count, of: UInt8.self)
-        place.storeBytes(
+        copyEnds(source, to: target, count, of: UInt8.self)
+        target.storeBytes(
             of: source.load(fromByteOffset: count >> 1, as: UInt8.self), toByteOffset: count >> 1, as: UInt8.self)
     }
 }
@@ -102,9 +102,9 @@ private func copyOctets(_ source: UnsafeRawPointer, to place: UnsafeMutableRawPo
 /// The first octets and the last, of one word each; they meet or overlap where there are no more than two words.
 @inline(__always)
 private func copyEnds<Word: BitwiseCopyable>(
-    _ source: UnsafeRawPointer, to place: UnsafeMutableRawPointer, _ count: Int, of word: Word.Type
+    _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int, of word: Word.Type
 ) {
     let last = count &- MemoryLayout<Word>.size
-    place.storeBytes(of: source.loadUnaligned(as: word), as: word)
-    place.storeBytes(of: source.loadUnaligned(fromByteOffset: last, as: word), toByteOffset: last, as: word)
+    target.storeBytes(of: source.loadUnaligned(as: word), as: word)
+    target.storeBytes(of: source.loadUnaligned(fromByteOffset: last, as: word), toByteOffset: last, as: word)
 }

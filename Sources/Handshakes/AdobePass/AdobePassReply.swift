@@ -33,13 +33,13 @@ struct AdobePassError {
     /// The code has a fixed shape, so that it may be shown.
     let code: String
 
-    init?(_ tree: JSONTree, _ place: [String]) {
+    init?(_ tree: JSONTree, _ path: [String]) {
         guard
-            let action = tree.text(place + ["action"])?.asErrorCode
-                ?? (tree.text(place + ["code"]) == nil ? nil : "none")
+            let action = tree.text(path + ["action"])?.asErrorCode
+                ?? (tree.text(path + ["code"]) == nil ? nil : "none")
         else { return nil }
         self.action = action
-        code = tree.text(place + ["code"])?.asErrorCode ?? "unnamed_error"
+        code = tree.text(path + ["code"])?.asErrorCode ?? "unnamed_error"
     }
 
     /// The error is about the decision and not about how it was asked for, or how the server is.

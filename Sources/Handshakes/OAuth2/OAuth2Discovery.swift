@@ -38,8 +38,8 @@ final class OAuth2Discovery: Sendable {
         headers: [(name: String, value: String)], environment: any GrantEnvironment
     ) async throws(GrantFailure) -> OAuth2Endpoints {
         var failure = GrantFailure.configuration(reason: "discovery: no metadata at any well-known place")
-        for place in rules.url.metadataPlaces {
-            let call = IssuerCall(asking: place, step: "discovery", headers: [IssuerCall.acceptsJSON] + headers)
+        for url in rules.url.metadataURLs {
+            let call = IssuerCall(asking: url, step: "discovery", headers: [IssuerCall.acceptsJSON] + headers)
             let answer = try await environment.answer(to: call)
             switch answer.status {
             case 200: break
@@ -49,7 +49,7 @@ final class OAuth2Discovery: Sendable {
             }
             do throws(OAuth2MetadataFault) {
                 return try OAuth2Endpoints(
-                    answer.body, rules, isVerified: answer.overTLS || place.isLoopback)
+                    answer.body, rules, isVerified: answer.overTLS || url.isLoopback)
             } catch {
                 failure = .issuerAnswerInvalid(reason: "discovery: \(error.reason)")
                 guard error.mayBeElsewhere else { throw failure }

@@ -3,8 +3,8 @@ internal import Configuration
 // How an access token is had: with the refresh token at hand, else by the configured grant; one rung down, never back up.
 extension OAuth2Handshake {
     func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
-        try await placed(for: wanted, environment) { placed throws(GrantFailure) in
-            try await placed.asRegistered(environment) { handshake throws(GrantFailure) in
+        try await atIssuer(for: wanted, environment) { chosen throws(GrantFailure) in
+            try await chosen.asRegistered(environment) { handshake throws(GrantFailure) in
                 try await handshake.acquire(wanted, as: environment)
             }
         }

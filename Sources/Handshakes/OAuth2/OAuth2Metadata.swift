@@ -28,7 +28,7 @@ struct OAuth2Endpoints: Sendable, Equatable {
 /// Why a document that arrived is not the issuer's metadata.
 struct OAuth2MetadataFault: Error, Equatable {
     var reason: String
-    /// Whether another well-known place may hold the right one.
+    /// Whether another well-known URL may hold the right one.
     var mayBeElsewhere: Bool
 }
 
@@ -117,16 +117,16 @@ extension IssuerURL {
     }
 
     /// Where metadata may stand, in the order of RFC 8414 §5: between host and path, then, as OpenID has it, behind the path.
-    var metadataPlaces: [IssuerURL] {
+    var metadataURLs: [IssuerURL] {
         var path = path
         while path.hasSuffix("/") { path.removeLast() }
-        let places = [
+        let paths = [
             "/.well-known/oauth-authorization-server" + path, "/.well-known/openid-configuration" + path,
             path + "/.well-known/openid-configuration",
         ]
         var found: [IssuerURL] = []
-        for place in places {
-            if let url = IssuerURL(origin + place), !found.contains(url) { found.append(url) }
+        for path in paths {
+            if let url = IssuerURL(origin + path), !found.contains(url) { found.append(url) }
         }
         return found
     }

@@ -11,7 +11,7 @@ final class OAuth2Resources: Sendable {
 
     private struct State {
         var documents: [IssuerURL: Document] = [:]
-        var chosen: [Place: Int] = [:]
+        var chosen: [Purpose: Int] = [:]
         /// Issuers that did not take our client, and until when they are not asked again.
         var refusing: [Int: UInt64] = [:]
     }
@@ -23,13 +23,13 @@ final class OAuth2Resources: Sendable {
     }
 
     /// The purpose of a token, but for its scopes, which challenges may add to: it is wanted of one issuer.
-    struct Place: Hashable {
+    struct Purpose: Hashable {
         var origin: String
         var audience: [String]
         var resource: [String]
     }
 
-    /// Documents and places that are remembered. At the bound all are forgotten: each comes back with its next challenge.
+    /// Documents and purposes that are remembered. At the bound all are forgotten: each comes back with its next challenge.
     static let most = 256
     /// Nanoseconds for which a document is used, and for which one that is of no use is not asked for again. Short, since an API
     /// that changes its issuer refuses every token meanwhile; and only a refused token leads here.
@@ -53,12 +53,12 @@ final class OAuth2Resources: Sendable {
 
 extension OAuth2Resources {
     /// An index into `allowed`; nil: the identity's own issuer.
-    fileprivate func choice(for place: Place) -> Int? { state.withLock { $0.chosen[place] } }
+    fileprivate func choice(for purpose: Purpose) -> Int? { state.withLock { $0.chosen[purpose] } }
 
-    fileprivate func choose(_ index: Int?, for place: Place) {
+    fileprivate func choose(_ index: Int?, for purpose: Purpose) {
         state.withLock { state in
-            if state.chosen.count >= Self.most, state.chosen[place] == nil { state.chosen = [:] }
-            state.chosen[place] = index
+            if state.chosen.count >= Self.most, state.chosen[purpose] == nil { state.chosen = [:] }
+            state.chosen[purpose] = index
         }
     }
 
@@ -121,7 +121,7 @@ extension OAuth2Handshake {
     /// The API's word counts only as far as the operator has allowed it: metadata that is of no use, and issuers that nobody allowed,
     /// change nothing. The flight goes on with the issuer that it had, because one URL with a wrong word in its challenge must not cut
     /// off the others (docs/design/tokens.md#rule-3); the log says why.
-    func placed<Outcome>(
+    func atIssuer<Outcome>(
         for wanted: Wanted, _ environment: any GrantEnvironment,
         _ work: (OAuth2Handshake) async throws(GrantFailure) -> Outcome
     ) async throws(GrantFailure) -> Outcome {
@@ -146,12 +146,12 @@ extension OAuth2Handshake {
     private func choice(for wanted: Wanted, _ resources: OAuth2Resources, _ environment: any GrantEnvironment) async
         -> Int?
     {
-        let place = OAuth2Resources.Place(
+        let purpose = OAuth2Resources.Purpose(
             origin: wanted.upstreamOrigin, audience: wanted.audience, resource: wanted.resource)
-        var choice = resources.choice(for: place)
+        var choice = resources.choice(for: purpose)
         if let challenge = wanted.challenge, let text = challenge.resourceMetadata {
             do throws(ResourceMetadataFault) {
-                let url = try ResourceMetadata.place(text, origin: wanted.upstreamOrigin)
+                let url = try ResourceMetadata.url(text, origin: wanted.upstreamOrigin)
                 if let metadata = try await resources.metadata(at: url, environment: environment) {
                     guard metadata.describes(challenge.resource, readAt: url) else {
                         throw ResourceMetadataFault(reason: "its metadata is of another resource")
@@ -164,7 +164,7 @@ extension OAuth2Handshake {
                         )
                     }
                     choice = named
-                    resources.choose(choice, for: place)
+                    resources.choose(choice, for: purpose)
                 }
             } catch {
                 await environment.tell(.concern("the API's challenge leads to no other issuer: \(error.reason)"))

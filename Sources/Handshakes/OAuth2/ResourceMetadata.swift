@@ -20,7 +20,7 @@ extension ResourceMetadata {
     /// The address out of a challenge. It is the upstream's word, so it leads nowhere but to the upstream itself: nothing on our network
     /// can be reached by it that the request has not reached already.
     /// - Parameter origin: of the route's `to`.
-    static func place(_ text: String, origin: String) throws(ResourceMetadataFault) -> IssuerURL {
+    static func url(_ text: String, origin: String) throws(ResourceMetadataFault) -> IssuerURL {
         guard let url = IssuerURL(text) else { throw ResourceMetadataFault(reason: "resource_metadata is no URL") }
         guard url.origin == IssuerURL(origin)?.origin else {
             throw ResourceMetadataFault(reason: "resource_metadata is not at the API's own origin")
@@ -57,20 +57,20 @@ extension ResourceMetadata {
     /// the well-known place of a resource must be of that resource; we would look there for any that the request lies in, so one that
     /// is found there with the challenge's help is as good.
     /// - Parameters:
-    ///   - place: where it was read.
+    ///   - url: where it was read.
     ///   - request: absolute URL of the refused request, as the upstream sees it.
-    func describes(_ request: String, readAt place: IssuerURL) -> Bool {
+    func describes(_ request: String, readAt url: IssuerURL) -> Bool {
         if resource == request { return true }
-        guard let url = IssuerURL(resource), let asked = IssuerURL(request), url.origin == asked.origin,
-            place == url.resourceMetadataPlace
+        guard let described = IssuerURL(resource), let asked = IssuerURL(request), described.origin == asked.origin,
+            url == described.resourceMetadataURL
         else { return false }
-        return asked.isBelow(url)
+        return asked.isBelow(described)
     }
 }
 
 extension IssuerURL {
     /// RFC 9728 §3.1: between host and path, a single slash at the end left out.
-    var resourceMetadataPlace: IssuerURL? {
+    var resourceMetadataURL: IssuerURL? {
         let path = path == "/" ? "" : path
         return IssuerURL(origin + "/.well-known/oauth-protected-resource" + path)
     }

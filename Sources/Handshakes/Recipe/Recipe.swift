@@ -45,7 +45,7 @@ struct Recipe: Sendable, Equatable {
     var isChallengeDriven: Bool { sign.isEmpty && challenge.isSelective }
 }
 
-/// A secret with the only places that it, and what is computed from it, may go to.
+/// A secret with the only origins that it, and what is computed from it, may go to.
 struct RecipeSecret: Sendable, Equatable {
     /// The name that templates use after `secret.`.
     var name: String

@@ -53,7 +53,7 @@ extension RecipeDecoder {
         body(inside, of: &step, in: scope, what)
         answers(inside, of: &step, what)
         step.take = takes(inside, block: RecipeKeys.take, what)
-        checkPlaces(step, inside.mark(method), what)
+        checkOrigins(step, inside.mark(method), what)
         steps.append(step)
     }
 
@@ -189,8 +189,8 @@ extension RecipeDecoder {
         return refusal
     }
 
-    /// A secret leaves for its own places only.
-    private mutating func checkPlaces(_ step: RecipeStep, _ mark: Mark, _ what: String) {
+    /// A secret leaves for its own origins only.
+    private mutating func checkOrigins(_ step: RecipeStep, _ mark: Mark, _ what: String) {
         for name in step.secrets.sorted() {
             guard let secret = secrets.first(where: { $0.name == name }), !secret.to.contains(step.origin) else {
                 continue

@@ -72,11 +72,11 @@ extension RecipeHandshake {
 
     private func read(_ answer: UpstreamAnswer, challenge: AuthChallenge?) -> ChallengeVerdict {
         let rule = recipe.challenge
-        let place = RecipeAnswer(answer, challenge: challenge)
-        if let name = rule.header, place[field: name] == nil { return .none }
-        if let pointer = rule.json, !place.has(pointer) { return .none }
+        let reading = RecipeAnswer(answer, challenge: challenge)
+        if let name = rule.header, reading[field: name] == nil { return .none }
+        if let pointer = rule.json, !reading.has(pointer) { return .none }
         do throws(RecipeAnswer.Fault) {
-            let values = try place.values(of: rule.take)
+            let values = try reading.values(of: rule.take)
             var result = Challenge(realm: try realm(of: values), resource: answer.requestURL)
             result.taken = values
             result.method = String(decoding: answer.requestMethod, as: UTF8.self)

@@ -73,10 +73,10 @@ extension RecipeRun {
     // MARK: - Request
 
     private func call(for step: RecipeStep, secrets: Set<String>) throws(GrantFailure) -> IssuerCall {
-        func fault(_ place: String, _ fault: RecipeValues.Fault) -> GrantFailure {
-            .configuration(reason: "\(step.name): \(place): \(fault.reason)")
+        func fault(_ part: String, _ fault: RecipeValues.Fault) -> GrantFailure {
+            .configuration(reason: "\(step.name): \(part): \(fault.reason)")
         }
-        // Again here, although the file was checked: nothing that a secret is in leaves for another place.
+        // Again here, although the file was checked: nothing that a secret is in leaves for another origin.
         for name in secrets.sorted() {
             guard recipe.secret(named: name)?.to.contains(step.origin) == true else {
                 throw .configuration(reason: "\(step.name): secret \(name) must not go to \(step.origin)")
@@ -183,18 +183,18 @@ struct RecipeVerdict {
 
     /// - Parameter attempts: where a refusal says how many are left.
     init(_ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool, attempts: RecipeTake? = nil) {
-        let place = RecipeAnswer(answer)
+        let reading = RecipeAnswer(answer)
         let reason = "\(step.name): status \(answer.status)"
-        if let stale = step.stale, place.meets(stale) {
+        if let stale = step.stale, reading.meets(stale) {
             // The kept value explains the refusal; the password was not to blame.
             self.init(.stale(reason: reason), .notSent)
-        } else if place.meets(step.rejected) {
+        } else if reading.meets(step.rejected) {
             self.init(
                 sendsSecret ? .failure(.credentialRejected(reason: reason)) : .stale(reason: reason),
-                Self.rejection(place, attempts))
+                Self.rejection(reading, attempts))
         } else if step.accepted.isEmpty ? (200..<300).contains(answer.status) : step.accepted.contains(answer.status) {
             do throws(RecipeAnswer.Fault) {
-                let taken = try place.values(of: step.take)
+                let taken = try reading.values(of: step.take)
                 let lifetime = try Self.lifetime(taken[RecipeTake.lifetime])
                 self.init(.success(taken, lifetime: lifetime), .accepted)
             } catch {
@@ -207,8 +207,8 @@ struct RecipeVerdict {
     }
 
     /// An issuer that says nothing is not asked; one that says what cannot be read is taken to say none.
-    private static func rejection(_ place: RecipeAnswer, _ attempts: RecipeTake?) -> AttemptOutcome {
-        guard let attempts, let said = try? place.value(of: attempts) else { return .rejected }
+    private static func rejection(_ reading: RecipeAnswer, _ attempts: RecipeTake?) -> AttemptOutcome {
+        guard let attempts, let said = try? reading.value(of: attempts) else { return .rejected }
         let left = said.withBytes { ReceivedNumber(decimal: $0)?.clamped(to: 0...Int64.max) }
         return .rejectedLeaving(left ?? 0)
     }

@@ -39,9 +39,9 @@ struct RecipeSigner: RequestSigner {
     }
 
     private func value(
-        _ template: RecipeNamed, _ name: String, _ place: RecipeValues.Place, _ values: RecipeValues
+        _ template: RecipeNamed, _ name: String, _ target: RecipeValues.Target, _ values: RecipeValues
     ) throws(SigningFault) -> [UInt8] {
-        do throws(RecipeValues.Fault) { return try values.bytes(of: template.value, for: place) } catch {
+        do throws(RecipeValues.Fault) { return try values.bytes(of: template.value, for: target) } catch {
             throw SigningFault("\(name): \(error.reason)")
         }
     }

@@ -119,13 +119,13 @@ struct RecipeTemplateParser {
         }
         guard !terms.isEmpty else { throw Fault(reason: "names nothing between its braces", offset: begin) }
         while take("|") {
-            let place = at
+            let start = at
             let pipe = try pipe()
             if case .jws = pipe, RecipeTemplate.Expression(terms: terms, pipes: pipes).showsReceived {
-                fault("signs a received value that is not encoded; write '(… | json)' around it", at: place)
+                fault("signs a received value that is not encoded; write '(… | json)' around it", at: start)
             }
             pipes.append(pipe)
-            guard pipes.count <= 8 else { throw Fault(reason: "has more than 8 pipes", offset: place) }
+            guard pipes.count <= 8 else { throw Fault(reason: "has more than 8 pipes", offset: start) }
             skipBlanks()
         }
         return RecipeTemplate.Expression(terms: terms, pipes: pipes)
@@ -197,12 +197,12 @@ struct RecipeTemplateParser {
         skipBlanks()
         guard take("(") else { throw Fault(reason: "needs a key: '\(word)(secret.NAME)'", offset: begin) }
         skipBlanks()
-        let place = at
+        let start = at
         let key = try name()
         skipBlanks()
         if word == "jws" {
             guard case .secret(let secret) = key, take(",") else {
-                throw Fault(reason: "needs a secret and an algorithm: 'jws(secret.NAME, HS256)'", offset: place)
+                throw Fault(reason: "needs a secret and an algorithm: 'jws(secret.NAME, HS256)'", offset: start)
             }
             skipBlanks()
             let spot = at
@@ -216,7 +216,7 @@ struct RecipeTemplateParser {
         }
         switch key {
         case .secret, .signed: break
-        default: throw Fault(reason: "needs a secret or an earlier signed value as its key", offset: place)
+        default: throw Fault(reason: "needs a secret or an earlier signed value as its key", offset: start)
         }
         try close(begin)
         return .hmacSHA256(key)

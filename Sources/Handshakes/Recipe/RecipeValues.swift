@@ -26,7 +26,7 @@ struct RecipeValues {
     }
 
     /// Where a template's bytes go, and hence how its values are encoded (docs/design/security.md#invariant-14).
-    enum Place: Sendable {
+    enum Target: Sendable {
         /// The inside of a JSON string.
         case json
         /// A name or value of a form.
@@ -45,25 +45,25 @@ struct RecipeValues {
 // MARK: - Templates
 
 extension RecipeValues {
-    func bytes(of template: RecipeTemplate, for place: Place) throws(Fault) -> [UInt8] {
+    func bytes(of template: RecipeTemplate, for target: Target) throws(Fault) -> [UInt8] {
         var result: [UInt8] = []
         for part in template.parts {
             switch part {
             case .text(let text):
                 // The file's own text in a URL is encoded already; elsewhere a text is encoded like a value.
-                if place == .url {
+                if target == .url {
                     result += Array(text.utf8)
                 } else {
-                    try append(Array(text.utf8), for: place, to: &result)
+                    try append(Array(text.utf8), for: target, to: &result)
                 }
             case .value(let expression):
                 var value = try bytes(of: expression)
                 defer { value.wipe() }
-                try append(value, for: place, to: &result)
+                try append(value, for: target, to: &result)
             }
             guard result.count <= Recipe.Bound.body else { throw Fault("longer than 64 KiB") }
         }
-        if place == .header {
+        if target == .header {
             guard result.allSatisfy({ (0x20...0x7E).contains($0) || $0 == 0x09 }) else {
                 throw Fault("not visible ASCII, as a header needs it")
             }
@@ -71,8 +71,8 @@ extension RecipeValues {
         return result
     }
 
-    private func append(_ value: [UInt8], for place: Place, to result: inout [UInt8]) throws(Fault) {
-        switch place {
+    private func append(_ value: [UInt8], for target: Target, to result: inout [UInt8]) throws(Fault) {
+        switch target {
         case .json:
             guard value.isUTF8 else { throw Fault("not UTF-8, as JSON needs it") }
             result.appendJSONEscaped(value)
@@ -129,9 +129,9 @@ extension RecipeValues {
         }
     }
 
-    private func encoded(_ value: [UInt8], for place: Place) throws(Fault) -> [UInt8] {
+    private func encoded(_ value: [UInt8], for target: Target) throws(Fault) -> [UInt8] {
         var result: [UInt8] = []
-        try append(value, for: place, to: &result)
+        try append(value, for: target, to: &result)
         return result
     }
 }

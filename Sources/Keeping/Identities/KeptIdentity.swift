@@ -67,13 +67,13 @@ package final class KeptIdentity: @unchecked Sendable {
 
     /// - Parameters:
     ///   - user: it was about one end user's token: what the issuer refuses him says nothing of the identity.
-    ///   - place: the server that was asked last, `host:port`; nil where none was.
+    ///   - server: the one that was asked last, `host:port`; nil where none was.
     func note(
-        _ failure: Handshakes.GrantFailure, ofUser user: Bool = false, asking place: String?, at now: UInt64
+        _ failure: Handshakes.GrantFailure, ofUser user: Bool = false, asking server: String?, at now: UInt64
     ) {
         if case .policyDenied = failure, user {
         } else {
-            failed(IssuerTrail.words("\(failure)", asking: place), at: now)
+            failed(IssuerTrail.words("\(failure)", asking: server), at: now)
         }
         failures[failure.word, default: 0] += 1
     }

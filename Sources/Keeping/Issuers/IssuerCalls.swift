@@ -18,9 +18,9 @@ struct IssuerCalls {
 
     private let seed: UInt64
     private var groups: [IssuerKey: UpstreamGroup] = [:]
-    /// Places at issuers that are called now. No call waits longer than any caller of its does (`acquire_timeout`), so there are no more of them
-    /// than tokens.
-    private var places: [Line: Places] = [:]
+    /// Queues at issuers that are called now. No call waits longer than any caller of its does (`acquire_timeout`), so there are no more of
+    /// them than tokens.
+    private var queues: [Line: CallQueue] = [:]
     /// By origin, as URLs write it.
     private var breakers: [String: Breaker] = [:]
     /// By host and port.
@@ -29,24 +29,24 @@ struct IssuerCalls {
     /// - Parameter seed: of the jitter of pauses.
     init(seed: UInt64) { self.seed = seed }
 
-    // MARK: - Places
+    // MARK: - Queues
 
     /// No issuer is called now.
-    var isIdle: Bool { places.isEmpty }
-    var waiting: [Wait<Bool>] { places.values.flatMap(\.waiting) }
+    var isIdle: Bool { queues.isEmpty }
+    var waiting: [Wait<Bool>] { queues.values.flatMap(\.waiting) }
 
-    /// - Returns: false where the call has to wait for a place.
+    /// - Returns: false where the call has to wait.
     mutating func enter(_ line: Line, _ wait: Wait<Bool>) -> Bool {
-        places[line, default: Places()].enter(wait, limit: line.limit)
+        queues[line, default: CallQueue()].enter(wait, limit: line.limit)
     }
 
-    /// - Returns: who has the place now.
+    /// - Returns: whose call may be made now.
     mutating func leave(_ line: Line) -> Wait<Bool>? {
-        defer { if places[line]?.isEmpty == true { places[line] = nil } }
-        return places[line]?.leave()
+        defer { if queues[line]?.isEmpty == true { queues[line] = nil } }
+        return queues[line]?.leave()
     }
 
-    mutating func giveUp(_ wait: Wait<Bool>, in line: Line) { places[line]?.giveUp(wait) }
+    mutating func giveUp(_ wait: Wait<Bool>, in line: Line) { queues[line]?.giveUp(wait) }
 
     // MARK: - Breakers
 
@@ -66,10 +66,10 @@ struct IssuerCalls {
     /// - Returns: for how many nanoseconds the issuer is left alone, where this answer has begun a pause.
     mutating func answered(_ answer: IssuerAnswer, to url: IssuerURL, at now: UInt64, wall: Int64) -> UInt64? {
         if let time = answer.issuerTime {
-            let place = Self.place(url.host, url.port)
+            let server = Self.server(url.host, url.port)
             // The next answer of each teaches it again.
-            if skews.count >= Self.most, skews[place] == nil { skews = [:] }
-            skews[place, default: ClockSkew()].learn(issuerDate: time, wall: wall / 1000)
+            if skews.count >= Self.most, skews[server] == nil { skews = [:] }
+            skews[server, default: ClockSkew()].learn(issuerDate: time, wall: wall / 1000)
         }
         guard answer.status < 500, answer.status != 429 else {
             let wait = answer.retryAfter.map { UInt64(max(0, $0)) * 1_000_000_000 }
@@ -98,11 +98,11 @@ struct IssuerCalls {
 
     // MARK: - Clocks
 
-    private static func place(_ host: some CustomStringConvertible, _ port: some BinaryInteger) -> String {
+    private static func server(_ host: some CustomStringConvertible, _ port: some BinaryInteger) -> String {
         "\(host):\(port)"
     }
 
-    func skew(of issuer: Origin) -> ClockSkew { skews[Self.place(issuer.host, issuer.port)] ?? ClockSkew() }
+    func skew(of issuer: Origin) -> ClockSkew { skews[Self.server(issuer.host, issuer.port)] ?? ClockSkew() }
 
     // MARK: - Connections
 

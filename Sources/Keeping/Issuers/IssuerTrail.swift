@@ -6,14 +6,14 @@ package final class IssuerTrail: Sendable {
     private let last = Mutex<String?>(nil)
 
     /// `host:port`; nil until something was asked.
-    package var place: String? { last.withLock { $0 } }
+    package var server: String? { last.withLock { $0 } }
 
     func asks(_ url: IssuerURL) {
         let host = url.host.contains(":") ? "[\(url.host)]" : url.host
         last.withLock { $0 = "\(host):\(url.port)" }
     }
 
-    package static func words(_ reason: String, asking place: String?) -> String {
-        place.map { "\(reason) (at \($0))" } ?? reason
+    package static func words(_ reason: String, asking server: String?) -> String {
+        server.map { "\(reason) (at \($0))" } ?? reason
     }
 }

@@ -34,11 +34,12 @@ package final class FleetConnection: FleetLink, UpstreamUser, @unchecked Sendabl
     ///   - trust: the authorities of TLS; nil: clear text.
     ///   - readPassword: may block; nil: there is none.
     package init(
-        to place: SharedStore.Place, trust: TrustAnchors?, readPassword: (@Sendable () throws -> [UInt8])?, loop: Loop,
+        to address: SharedStore.Address, trust: TrustAnchors?, readPassword: (@Sendable () throws -> [UInt8])?,
+        loop: Loop,
         resolver: any NameResolver, blocking: any BlockingWork
     ) throws(GatewayFault) {
         let (name, host, port, endpoints): (String, String, UInt16, [UpstreamEndpoint])
-        switch place {
+        switch address {
         case .server(let origin): (name, host, port, endpoints) = ("\(origin)", origin.host, origin.port, [])
         case .unix(let path):
             guard let address = SocketAddress(unixPath: path) else {

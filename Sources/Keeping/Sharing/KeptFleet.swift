@@ -8,7 +8,7 @@ package struct KeptFleet: Sendable {
     /// Nil without `store.shared`; then the rest here means nothing.
     let tier: (any SharedTier)?
     /// Shown to operators.
-    let place: String
+    let address: String
     let format: FleetFormat
     var server = FleetServer()
     /// How far the sessions have come, as the fleet counts them.
@@ -31,9 +31,9 @@ package struct KeptFleet: Sendable {
     /// Steps that were not made for want of a confirmed lease.
     var withheld: UInt64 = 0
 
-    package init(tier: (any SharedTier)? = nil, place: String = "", format: FleetFormat = .new) {
+    package init(tier: (any SharedTier)? = nil, address: String = "", format: FleetFormat = .new) {
         self.tier = tier
-        self.place = place
+        self.address = address
         self.format = format
     }
 

@@ -64,7 +64,7 @@ public struct SharedStatus: Sendable {
     /// Why the server is not in use; nil while it is.
     public var detail: String?
     /// Without user and password.
-    public var place: String
+    public var server: String
     /// The format that `store.shared.format` names.
     public var format: String
     /// Versions, ends and news cannot be forged by those who write to the server: only so in the format `new`.
@@ -84,7 +84,7 @@ extension SharedStatus {
     package init?(_ fleet: KeptFleet) {
         guard fleet.tier != nil else { return nil }
         self.init(
-            state: .serving, detail: nil, place: fleet.place, format: fleet.format.rawValue,
+            state: .serving, detail: nil, server: fleet.address, format: fleet.format.rawValue,
             isSealed: fleet.format == .new)
         switch fleet.server.state {
         case .connecting: state = .connecting

@@ -7,7 +7,7 @@ struct KeptOneTime {
     /// Readings of secrets, of whatever kind of credential.
     var readings = SecretTurns()
     /// No more wait than there are tickets.
-    var calls = Places()
+    var calls = CallQueue()
     /// By origin.
     var paces: [String: CallPace] = [:]
 }

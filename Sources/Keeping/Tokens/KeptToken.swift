@@ -66,7 +66,7 @@ final class KeptToken: @unchecked Sendable {
     var isRetired = false
     var lastFailure: String? {
         didSet {
-            (failedAt, failurePlace) = (nil, nil)
+            (failedAt, failureServer) = (nil, nil)
             toldFailure = lastFailure
         }
     }
@@ -74,7 +74,7 @@ final class KeptToken: @unchecked Sendable {
     fileprivate(set) var toldFailure: String?
     private(set) var failedAt: UInt64?
     /// The server that was asked last before it.
-    private(set) var failurePlace: String?
+    private(set) var failureServer: String?
     /// Where the last failure was a secret of ours and not the issuer.
     var secretFault: Fault.Kind?
     /// When a fixed credential's secret was last read.
@@ -91,20 +91,20 @@ final class KeptToken: @unchecked Sendable {
         self.wanted = wanted
     }
 
-    fileprivate func note(_ place: String?, at now: UInt64) { (failedAt, failurePlace) = (now, place) }
+    fileprivate func note(_ server: String?, at now: UInt64) { (failedAt, failureServer) = (now, server) }
 }
 
 extension KeptToken {
-    /// - Parameter place: the server that was asked last, `host:port`; nil where none was.
-    func failed(_ failure: Handshakes.GrantFailure, asking place: String?, at now: UInt64) {
-        failed("\(failure)", asking: place, at: now)
+    /// - Parameter server: the one that was asked last, `host:port`; nil where none was.
+    func failed(_ failure: Handshakes.GrantFailure, asking server: String?, at now: UInt64) {
+        failed("\(failure)", asking: server, at: now)
         toldFailure = failure.toldToCallers
         secretFault = Fault.Kind(secret: failure)
     }
 
-    func failed(_ reason: String, asking place: String?, at now: UInt64) {
+    func failed(_ reason: String, asking server: String?, at now: UInt64) {
         lastFailure = reason
-        note(place, at: now)
+        note(server, at: now)
     }
 
     /// Whether the store has to be asked before the machine is.
@@ -134,7 +134,7 @@ extension KeptToken {
     var isAtWork: Bool { machine.isBusy || recall != nil || !tickets.isEmpty }
 
     /// For operators, who have to know which server is meant.
-    var failureWords: String? { lastFailure.map { IssuerTrail.words($0, asking: failurePlace) } }
+    var failureWords: String? { lastFailure.map { IssuerTrail.words($0, asking: failureServer) } }
 
     /// A request found no token: what has failed before may be its answer.
     func noteMiss(at now: UInt64) {
@@ -159,7 +159,7 @@ extension ChallengeReport {
         self.init(
             generation: report.sent.flatMap { $0.slot == token.slot ? $0.generation : nil } ?? 0,
             isReplay: report.isReplay, justGranted: report.justGranted, demand: Demand(report.challenge),
-            place: Place(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
+            target: RequestTarget(route: report.route, path: report.path.prefix { $0 != UInt8(ascii: "?") }.hashValue),
             hadTaken: report.hadTaken, along: ScopeSet(along.map { ByteString($0) }))
     }
 }

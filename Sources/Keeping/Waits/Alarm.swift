@@ -21,7 +21,7 @@ package final class Alarm: Watched, @unchecked Sendable {
         timer = nil
     }
 
-    /// The alarm fires no more, and its place among those whose timers the loop knows is given back.
+    /// The alarm fires no more, and its entry among those whose timers the loop knows is given back.
     func close() {
         clear()
         loop.close(self)

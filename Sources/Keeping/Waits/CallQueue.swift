@@ -1,26 +1,26 @@
-/// Places among calls that are made at the same time. Who finds none waits, and gets one in the order of coming.
-struct Places {
-    /// Calls that have a place.
-    private(set) var taken = 0
+/// Bounds the calls that are made at the same time. Further ones wait, and are made in the order of coming.
+struct CallQueue {
+    /// Calls that are under way.
+    private(set) var running = 0
     private(set) var waiting: [Wait<Bool>] = []
 
-    /// No place is taken, and nobody waits for one.
-    var isEmpty: Bool { taken == 0 && waiting.isEmpty }
+    /// No call is under way, and none waits.
+    var isEmpty: Bool { running == 0 && waiting.isEmpty }
 
-    /// - Returns: false where all `limit` places are taken, and `wait` is told when one is free.
+    /// - Returns: false where `limit` calls are under way, and `wait` is told when its own may begin.
     mutating func enter(_ wait: Wait<Bool>, limit: Int) -> Bool {
-        guard taken < limit else {
+        guard running < limit else {
             waiting.append(wait)
             return false
         }
-        taken += 1
+        running += 1
         return true
     }
 
-    /// - Returns: who has the place now.
+    /// - Returns: whose call may be made now.
     mutating func leave() -> Wait<Bool>? {
         guard waiting.isEmpty else { return waiting.removeFirst() }
-        taken -= 1
+        running -= 1
         return nil
     }
 

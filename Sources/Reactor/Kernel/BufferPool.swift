@@ -79,7 +79,7 @@ public final class BufferPool {
     private func trim(keeping kept: Int) {
         let excess = waitingCount - kept
         guard excess > 0 else { return }
-        for place in 0..<excess { munmap(waiting[place], blockSize) }
+        for index in 0..<excess { munmap(waiting[index], blockSize) }
         waitingCount = kept
         waiting.update(from: waiting + excess, count: kept)
     }

@@ -140,7 +140,7 @@ public struct SocketAddress: Sendable {
         get { family == .unix ? nil : bytes { UInt16($0[2]) << 8 | UInt16($0[3]) } }
         set {
             guard let newValue, case .ip(var address) = form else { return }
-            // In both structures at the same place.
+            // Both structures have it at the same offset.
             address.sin6_port = newValue.bigEndian
             form = .ip(address)
         }
@@ -251,7 +251,7 @@ public struct SocketAddress: Sendable {
     /// For access records. Read in place: this stands on the data path.
     public var logAddress: LogAddress {
         guard case .ip(let address) = form else { return LogAddress(family: .unix, low: 0, port: 0) }
-        // In both structures at the same place.
+        // Both structures have it at the same offset.
         let port = UInt16(bigEndian: address.sin6_port)
         return withUnsafeBytes(of: address) { all in
             func word<Word: FixedWidthInteger>(_ offset: Int, _: Word.Type) -> UInt64 {

@@ -114,7 +114,7 @@ public final class Loop: @unchecked Sendable {
         let events: Readiness = shared ? [.readable, .exclusive] : output ? Self.bothWays : Self.inputAlone
         owner.hearsOutput = output && !shared
         guard kernel.watch(epoll, descriptor, events: events.rawValue, key: owner.key) >= 0 else {
-            // An owner that had its place before keeps it, and the timers that point there.
+            // An owner that had its entry before keeps it, and the timers that point there.
             if wasAdopted { owner.descriptor = -1 } else { release(owner) }
             return false
         }
@@ -157,7 +157,7 @@ public final class Loop: @unchecked Sendable {
         return false
     }
 
-    /// Gives an owner a place before it has a descriptor, so that timers can find it.
+    /// Gives an owner an entry before it has a descriptor, so that timers can find it.
     public func adopt(_ owner: Watched) {
         let index: Int
         if firstFree != Self.noEntry {
@@ -187,10 +187,10 @@ public final class Loop: @unchecked Sendable {
         release(owner)
     }
 
-    /// Puts `heir` in the place of `owner`: same descriptor, same events, no system call. `owner` is forgotten and nothing is closed.
-    /// Timers point at the place and would fire for the heir, so the owner disarms its own first. `heir` has no place yet.
+    /// Gives `heir` the entry of `owner`: same descriptor, same events, no system call. `owner` is forgotten and nothing is closed.
+    /// Timers point at the entry and would fire for the heir, so the owner disarms its own first. `heir` has no entry yet.
     public func replace(_ owner: Watched, by heir: Watched) {
-        precondition(heir.key == 0 && owner.key != 0, "a place is handed from one that has it to one that has none")
+        precondition(heir.key == 0 && owner.key != 0, "an entry is handed from one that has it to one that has none")
         heir.key = owner.key
         heir.descriptor = owner.descriptor
         heir.hearsOutput = owner.hearsOutput

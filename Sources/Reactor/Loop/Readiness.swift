@@ -42,7 +42,7 @@ open class Watched {
     }
 
     /// The object stands in the loop's table, where timers can find it.
-    public final var hasPlace: Bool { key != 0 }
+    public final var hasEntry: Bool { key != 0 }
 
     /// The descriptor's readiness changed.
     open func ready(_ readiness: Readiness) {}

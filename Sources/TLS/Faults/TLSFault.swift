@@ -52,7 +52,7 @@ public struct TLSFault: Error, Sendable, Equatable, CustomStringConvertible {
 /// The queue is one per thread and outlives calls: an error left by one connection would be read as that of the next. So it is
 /// emptied before each call whose result is judged, and by whoever reads it.
 enum ErrorQueue {
-    /// Most often there is nothing to clear, and that is cheaper asked than done: OpenSSL goes through all sixteen places.
+    /// Most often there is nothing to clear, and that is cheaper asked than done: OpenSSL goes through all sixteen entries.
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }

@@ -44,7 +44,7 @@ public struct MetricSchema: Sendable {
     /// Cells that a block for this schema has.
     private(set) var cellCount = 0
     private var familyIndex: [String: Int] = [:]
-    private var places: [SeriesKey: Place] = [:]
+    private var locations: [SeriesKey: Location] = [:]
 
     private struct SeriesKey: Hashable, Sendable {
         let family: Int
@@ -52,7 +52,7 @@ public struct MetricSchema: Sendable {
         let isRow: Bool
     }
 
-    private struct Place: Sendable {
+    private struct Location: Sendable {
         let cell: Int
         let columns: [String]?
     }
@@ -113,7 +113,7 @@ public struct MetricSchema: Sendable {
         guard cellCount + columns.count <= Self.maximumCells else { throw .tooManySeries }
         let base = cellCount
         let key = SeriesKey(family: family.index, values: values, isRow: true)
-        guard places.updateValue(Place(cell: base, columns: columns), forKey: key) == nil else {
+        guard locations.updateValue(Location(cell: base, columns: columns), forKey: key) == nil else {
             throw .duplicate(name)
         }
         cellCount += columns.count
@@ -130,7 +130,7 @@ public struct MetricSchema: Sendable {
         guard cellCount + width <= Self.maximumCells else { throw .tooManySeries }
         let cell = cellCount
         cellCount += width
-        places[SeriesKey(family: family.index, values: values, isRow: false)] = Place(cell: cell, columns: nil)
+        locations[SeriesKey(family: family.index, values: values, isRow: false)] = Location(cell: cell, columns: nil)
         families[family.index].hasSingles = true
         families[family.index].series.append(Series(values: values, columns: nil, cell: cell))
         return cell
@@ -140,9 +140,9 @@ public struct MetricSchema: Sendable {
 
     /// The first cell of a series with these values, wherever it stands.
     private func cell(of family: Int, _ values: [String]) -> Int? {
-        if let place = places[SeriesKey(family: family, values: values, isRow: false)] { return place.cell }
+        if let location = locations[SeriesKey(family: family, values: values, isRow: false)] { return location.cell }
         guard families[family].hasRows, let column = values.last,
-            let row = places[SeriesKey(family: family, values: Array(values.dropLast()), isRow: true)]
+            let row = locations[SeriesKey(family: family, values: Array(values.dropLast()), isRow: true)]
         else { return nil }
         return row.columns?.firstIndex(of: column).map { row.cell + $0 }
     }
@@ -157,7 +157,7 @@ public struct MetricSchema: Sendable {
             let cell = cell(of: index, series.values)
             return (0..<width).map { offset in cell.map { $0 + offset } }
         }
-        if let row = places[SeriesKey(family: index, values: series.values, isRow: true)], row.columns == columns {
+        if let row = locations[SeriesKey(family: index, values: series.values, isRow: true)], row.columns == columns {
             return columns.indices.map { row.cell + $0 }
         }
         return columns.map { cell(of: index, series.values + [$0]) }

@@ -367,7 +367,7 @@ extension StoreWorker {
 
     private func fail(_ fault: TableFault, at place: String? = nil) -> StoreOpening {
         state = .failing
-        let told = record(StoreFault(fault.storeFault.kind, "\(place ?? path): \(fault.text)"))
+        let told = record(StoreFault(fault.storeFault.kind, "\(file ?? path): \(fault.text)"))
         return .degraded(told.message)
     }
 

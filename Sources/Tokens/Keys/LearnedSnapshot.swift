@@ -56,10 +56,10 @@ public final class LearnedSnapshot: @unchecked Sendable {
         for (entry, target) in entries {
             let hash = Self.combine(
                 entry.directory.bytes.reduce(seed, Self.step), entry.method.bytes.reduce(seed, Self.step))
-            var place = Int(truncatingIfNeeded: hash) & (Self.cellCount - 1)
-            while cells[place].target != Cell.vacant { place = (place + 1) & (Self.cellCount - 1) }
+            var index = Int(truncatingIfNeeded: hash) & (Self.cellCount - 1)
+            while cells[index].target != Cell.vacant { index = (index + 1) & (Self.cellCount - 1) }
             let code: UInt8 = if case .realm(let index) = target { UInt8(index) } else { Cell.open }
-            cells[place] = Cell(
+            cells[index] = Cell(
                 hash: hash, start: UInt32(end), directoryLength: UInt16(entry.directory.count),
                 methodLength: UInt16(entry.method.count), target: code)
             for byte in entry.directory.bytes + entry.method.bytes {
@@ -102,17 +102,17 @@ public final class LearnedSnapshot: @unchecked Sendable {
     private func target(
         _ hash: UInt64, _ path: UnsafeRawBufferPointer, _ length: Int, _ method: UnsafeRawBufferPointer
     ) -> UInt8 {
-        var place = Int(truncatingIfNeeded: hash) & (Self.cellCount - 1)
+        var index = Int(truncatingIfNeeded: hash) & (Self.cellCount - 1)
         // Half the cells are vacant at least, so the walk ends.
-        while cells[place].target != Cell.vacant {
-            let cell = cells[place]
+        while cells[index].target != Cell.vacant {
+            let cell = cells[index]
             if cell.hash == hash, Int(cell.directoryLength) == length, Int(cell.methodLength) == method.count,
                 Self.equal(text + Int(cell.start), path.baseAddress, length),
                 Self.equal(text + Int(cell.start) + length, method.baseAddress, method.count)
             {
                 return cell.target
             }
-            place = (place + 1) & (Self.cellCount - 1)
+            index = (index + 1) & (Self.cellCount - 1)
         }
         return Cell.vacant
     }

@@ -52,7 +52,7 @@ public struct LearnedTable: Equatable, Sendable {
         /// The table differs: publish and store it.
         case learned
         case unchanged
-        /// No place for one more entry: served as the route's other paths are.
+        /// No room for one more entry: served as the route's other paths are.
         case entriesFull
         /// The table holds no further realm: another one has to give way first.
         case realmsFull

@@ -76,33 +76,33 @@ extension AccessTokenMachine {
             // This caller has had its replay, but the token it was sent was old: renew it for the others.
             guard !isHeld(report, at: now), mayGrant(at: now) else { return refuse(loop) }
             return refuse(loop) + invalidate()
-                + start(.challenged, for: report.demand, along: report.along, refusedAt: report.place, at: now)
+                + start(.challenged, for: report.demand, along: report.along, refusedAt: report.target, at: now)
         }
         if asksForMore { return stepUp(held, from: loop, report, at: now) }
         if isHeld(report, at: now) { return refuse(loop) }
-        // The request was not sent before: it waited for the successor of a token that was refused at this very place. Its refusal shows the
+        // The request was not sent before: it waited for the successor of a token that was refused for this very target. Its refusal shows the
         // same as that of a replay; a grant for it would cost a burst on a path that refuses every token one grant more.
-        if report.justGranted, held.predecessorRefusedAt == report.place {
+        if report.justGranted, held.predecessorRefusedAt == report.target {
             return refuse(loop) + noteRefusal(report, at: now)
         }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
         waiters = .loop(loop)
         return invalidate()
-            + start(.challenged, for: report.demand, along: report.along, refusedAt: report.place, at: now)
+            + start(.challenged, for: report.demand, along: report.along, refusedAt: report.target, at: now)
     }
 
     /// Opens a window: what the issuer just gave is refused, so more grants would not help.
     private mutating func noteRefusal(_ report: ChallengeReport, at now: Instant) -> [Action] {
-        let isNews = windows.refused(report.generation, at: report.place, limit: policy.negativeFor, now: now)
-        return isNews ? [watch(report.place.route, at: now)] : []
+        let isNews = windows.refused(report.generation, at: report.target, limit: policy.negativeFor, now: now)
+        return isNews ? [watch(report.target.route, at: now)] : []
     }
 
     /// A challenge that asks for more is no refusal: the served token stays, and the window lets it pass three times.
     private mutating func stepUp(
         _ held: Held, from loop: Int, _ report: ChallengeReport, at now: Instant
     ) -> [Action] {
-        let route = report.place.route
+        let route = report.target.route
         if let window = futile[route], window.isOpen(at: now) {
             if report.demand.lacksScope && held.grant.meets(report.demand) || window.stepUpsLeft <= 0 {
                 return refuse(loop)
@@ -110,7 +110,7 @@ extension AccessTokenMachine {
         }
         if isBusy { return join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
-        guard windows.pass(at: report.place, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
+        guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
         return start(.steppedUp, for: report.demand, along: report.along, at: now)
@@ -122,12 +122,12 @@ extension AccessTokenMachine {
     private mutating func noteFutile(_ report: ChallengeReport, of held: Held, at now: Instant) {
         guard !report.demand.lacksScope || held.grant.meets(report.demand) else { return }
         futile = futile.filter { !$0.value.isForgotten(at: now, limit: policy.negativeFor) }
-        futile[report.place.route] = GrowingWindow(
-            after: futile[report.place.route], held.grant.generation, limit: policy.negativeFor, now: now)
+        futile[report.target.route] = GrowingWindow(
+            after: futile[report.target.route], held.grant.generation, limit: policy.negativeFor, now: now)
     }
 
     private func isHeld(_ report: ChallengeReport, at now: Instant) -> Bool {
-        windows.holds(report.place, hadTaken: report.hadTaken, at: now)
+        windows.holds(report.target, hadTaken: report.hadTaken, at: now)
     }
 
     /// For as long as there may be a window of the route, and what led to it is known.

@@ -64,15 +64,16 @@ extension AccessTokenMachine {
     /// - Parameters:
     ///   - demand: of the challenge that it answers.
     ///   - along: scopes to ask for beside it.
-    ///   - place: where the served token was refused, if that is the reason.
+    ///   - target: where the served token was refused, if that is the reason.
     mutating func start(
-        _ reason: Flight.Reason, for demand: Demand = .token, along: ScopeSet = [], refusedAt place: Place? = nil,
+        _ reason: Flight.Reason, for demand: Demand = .token, along: ScopeSet = [],
+        refusedAt target: RequestTarget? = nil,
         at now: Instant
     ) -> [Action] {
         lastFlight += 1
         pause?.isWanted = false
         let flight = Flight(
-            token: FlightToken(id: lastFlight, standing: standing), reason: reason, refusedAt: place,
+            token: FlightToken(id: lastFlight, standing: standing), reason: reason, refusedAt: target,
             level: demand.level,
             scopes: scopes.union(demand.scopes).union(along), startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),

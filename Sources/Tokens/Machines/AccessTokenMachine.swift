@@ -42,7 +42,7 @@ public struct AccessTokenMachine: Sendable {
         /// An upstream refused it and its replacement is under way: not served meanwhile.
         var isRefused = false
         /// Where its predecessor was refused, if that is why it was granted.
-        var predecessorRefusedAt: Place?
+        var predecessorRefusedAt: RequestTarget?
         /// Served past its expiry because its issuer fails.
         var inGrace = false
     }
@@ -53,7 +53,7 @@ public struct AccessTokenMachine: Sendable {
         /// The demand that its flight was to meet.
         var asked: Demand
         /// Where the served token was refused, if that is the reason.
-        var refusedAt: Place?
+        var refusedAt: RequestTarget?
         var deadline: Instant
     }
 
@@ -167,7 +167,7 @@ public struct ChallengeReport: Equatable, Sendable {
     /// The level or scopes that the challenge asks for.
     var demand: Demand
     /// The route and path that were challenged.
-    public var place: Place
+    public var target: RequestTarget
     /// The path has taken a token of the key since its route has been watched.
     var hadTaken: Bool
     /// The scopes that others who wait want beside it: asked for along with it where a flight starts, so that one serves them all.
@@ -176,13 +176,13 @@ public struct ChallengeReport: Equatable, Sendable {
     /// Memberwise; `generation` 0 means that no token was sent.
     public init(
         generation: UInt64, isReplay: Bool = false, justGranted: Bool = false, demand: Demand = .token,
-        place: Place = Place(), hadTaken: Bool = false, along: ScopeSet = []
+        target: RequestTarget = RequestTarget(), hadTaken: Bool = false, along: ScopeSet = []
     ) {
         self.generation = generation
         self.isReplay = isReplay
         self.justGranted = justGranted
         self.demand = demand
-        self.place = place
+        self.target = target
         self.hadTaken = hadTaken
         self.along = along
     }

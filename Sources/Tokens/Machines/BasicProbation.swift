@@ -29,8 +29,8 @@ public struct BasicProbation: Sendable {
 
     /// Begins as unproven; `restored` and the events below change it.
     public private(set) var state = State.unproven
-    /// Who makes the one try of an unproven secret.
-    public private(set) var scout: Ticket?
+    /// The ticket of the request that makes the one try of an unproven secret.
+    public private(set) var trial: Ticket?
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
@@ -40,7 +40,7 @@ public struct BasicProbation: Sendable {
     public init(pathLimit: Int = BasicProbation.pathLimit) { self.pathLimit = pathLimit }
 
     /// The secret is on its one try.
-    public var isTrying: Bool { scout != nil }
+    public var isTrying: Bool { trial != nil }
 
     /// Whether a success tells anything new.
     var wantsSuccesses: Bool { state == .unproven || !refusedPaths.isEmpty }
@@ -53,8 +53,8 @@ public struct BasicProbation: Sendable {
         case .quarantined: return [.refuse([ticket], .credentialRejected)]
         case .proven: return [.publish([ticket])]
         case .unproven:
-            guard scout != nil else {
-                scout = ticket
+            guard trial != nil else {
+                trial = ticket
                 return [.dispatch(ticket)]
             }
             waiting.append(ticket)
@@ -67,7 +67,7 @@ public struct BasicProbation: Sendable {
         refusedPaths = []
         guard state == .unproven else { return [] }
         state = .proven
-        scout = nil
+        trial = nil
         defer { waiting = [] }
         return [.publish(waiting)]
     }
@@ -96,15 +96,15 @@ public struct BasicProbation: Sendable {
     }
 
     private mutating func refuseAll(_ failure: GrantFailure) -> [Action] {
-        let refused = (scout.map { [$0] } ?? []) + waiting
-        scout = nil
+        let refused = (trial.map { [$0] } ?? []) + waiting
+        trial = nil
         waiting = []
         return refused.isEmpty ? [] : [.refuse(refused, failure)]
     }
 
     /// A caller left, or its exchange ended without an answer: nothing is proven, the next one tries.
     public mutating func left(_ ticket: Ticket) -> [Action] {
-        guard scout == ticket else {
+        guard trial == ticket else {
             waiting.removeAll { $0 == ticket }
             return []
         }
@@ -112,8 +112,8 @@ public struct BasicProbation: Sendable {
     }
 
     private mutating func tryNext() -> [Action] {
-        scout = waiting.isEmpty ? nil : waiting.removeFirst()
-        return scout.map { [.dispatch($0)] } ?? []
+        trial = waiting.isEmpty ? nil : waiting.removeFirst()
+        return trial.map { [.dispatch($0)] } ?? []
     }
 
     /// A new secret, or a reset by the operator: all begins anew. The first that waits tries it.
@@ -125,7 +125,7 @@ public struct BasicProbation: Sendable {
 
     private mutating func quarantine() -> [Action] {
         state = .quarantined
-        scout = nil
+        trial = nil
         refusedPaths = []
         return [.quarantine] + refuseAll(.credentialRejected)
     }

@@ -1,5 +1,5 @@
-/// Where a challenge was met.
-public struct Place: Hashable, Sendable {
+/// The target of a request that was challenged.
+public struct RequestTarget: Hashable, Sendable {
     /// Number of the route.
     var route: Int
     /// Hash of the path. Two paths that share one share a window, which costs the second of them a while.
@@ -31,7 +31,7 @@ public struct Place: Hashable, Sendable {
 /// than 20 in 150 requests. What is left are paths that nobody has asked for lately, beside an endless stream of other new ones that refuse:
 /// they may have to wait for the window's end, since nothing tells the ones from the others.
 struct RegrantWindows: Equatable, Sendable {
-    private var paths: [Place: GrowingWindow] = [:]
+    private var paths: [RequestTarget: GrowingWindow] = [:]
     private var routes: [Int: Door] = [:]
     /// The latest, at most eight a route, each of another generation.
     private var refusals: [Refusal] = []
@@ -59,40 +59,40 @@ struct RegrantWindows: Equatable, Sendable {
     private static let refusalLimit = 8
 
     /// - Parameter hadTaken: the path has taken a token of the key since the route has been watched.
-    func holds(_ place: Place, hadTaken: Bool = false, at now: Instant) -> Bool {
-        if paths[place]?.isOpen(at: now) ?? false { return true }
-        guard let door = routes[place.route], door.window.isOpen(at: now) else { return false }
+    func holds(_ target: RequestTarget, hadTaken: Bool = false, at now: Instant) -> Bool {
+        if paths[target]?.isOpen(at: now) ?? false { return true }
+        guard let door = routes[target.route], door.window.isOpen(at: now) else { return false }
         if now < door.refusedAt.saturatingAdd(GrowingWindow.first) { return true }
-        return !hadTaken && (paths[place] != nil || door.trialsLeft == 0)
+        return !hadTaken && (paths[target] != nil || door.trialsLeft == 0)
     }
 
     /// - Returns: whether a challenge that asks for more may pass.
-    mutating func pass(at place: Place, hadTaken: Bool = false, now: Instant) -> Bool {
-        guard holds(place, hadTaken: hadTaken, at: now) else { return true }
-        let isPath = paths[place]?.isOpen(at: now) ?? false
-        guard let left = isPath ? paths[place]?.stepUpsLeft : routes[place.route]?.window.stepUpsLeft, left > 0 else {
+    mutating func pass(at target: RequestTarget, hadTaken: Bool = false, now: Instant) -> Bool {
+        guard holds(target, hadTaken: hadTaken, at: now) else { return true }
+        let isPath = paths[target]?.isOpen(at: now) ?? false
+        guard let left = isPath ? paths[target]?.stepUpsLeft : routes[target.route]?.window.stepUpsLeft, left > 0 else {
             return false
         }
-        if isPath { paths[place]?.stepUpsLeft -= 1 } else { routes[place.route]?.window.stepUpsLeft -= 1 }
+        if isPath { paths[target]?.stepUpsLeft -= 1 } else { routes[target.route]?.window.stepUpsLeft -= 1 }
         return true
     }
 
     /// A replay was refused with the token that was granted for it.
     /// - Parameter limit: the longest window.
     /// - Returns: whether it is news to the route: many requests that carried the same token are one refusal.
-    mutating func refused(_ generation: UInt64, at place: Place, limit: Nanoseconds, now: Instant) -> Bool {
+    mutating func refused(_ generation: UInt64, at target: RequestTarget, limit: Nanoseconds, now: Instant) -> Bool {
         routes = routes.filter { !$0.value.window.isForgotten(at: now, limit: limit) }
         // A held route keeps its paths from showing that they still refuse; they are no new ones for that.
         paths = paths.filter { routes[$0.key.route] != nil || !$0.value.isForgotten(at: now, limit: limit) }
-        let isFirstOfPath = paths[place] == nil
+        let isFirstOfPath = paths[target] == nil
         if isFirstOfPath, paths.count >= Self.pathLimit,
             let oldest = paths.min(by: { $0.value.until < $1.value.until })
         {
             paths[oldest.key] = nil
         }
-        paths[place] = GrowingWindow(after: paths[place], generation, limit: limit, now: now)
-        let isNews = note(generation, at: place, limit: limit, now: now)
-        hold(place.route, generation, isTrial: isFirstOfPath, isNews: isNews, limit: limit, now: now)
+        paths[target] = GrowingWindow(after: paths[target], generation, limit: limit, now: now)
+        let isNews = note(generation, at: target, limit: limit, now: now)
+        hold(target.route, generation, isTrial: isFirstOfPath, isNews: isNews, limit: limit, now: now)
         return isNews
     }
 
@@ -102,22 +102,23 @@ struct RegrantWindows: Equatable, Sendable {
         limit.saturatingAdd(limit).saturatingAdd(limit)
     }
 
-    private mutating func note(_ generation: UInt64, at place: Place, limit: Nanoseconds, now: Instant) -> Bool {
+    private mutating func note(_ generation: UInt64, at target: RequestTarget, limit: Nanoseconds, now: Instant) -> Bool
+    {
         let memory = Self.memory(limit: limit)
         refusals.removeAll { $0.at.saturatingAdd(memory) <= now }
-        if let known = refusals.firstIndex(where: { $0.route == place.route && $0.generation == generation }) {
+        if let known = refusals.firstIndex(where: { $0.route == target.route && $0.generation == generation }) {
             // Whichever of a burst is told first must not decide.
-            if refusals[known].paths.count < Self.refusalsThatHold, !refusals[known].paths.contains(place.path) {
-                refusals[known].paths.append(place.path)
+            if refusals[known].paths.count < Self.refusalsThatHold, !refusals[known].paths.contains(target.path) {
+                refusals[known].paths.append(target.path)
             }
             return false
         }
-        if refusals.count(where: { $0.route == place.route }) == Self.refusalLimit,
-            let oldest = refusals.firstIndex(where: { $0.route == place.route })
+        if refusals.count(where: { $0.route == target.route }) == Self.refusalLimit,
+            let oldest = refusals.firstIndex(where: { $0.route == target.route })
         {
             refusals.remove(at: oldest)
         }
-        refusals.append(Refusal(route: place.route, generation: generation, at: now, paths: [place.path]))
+        refusals.append(Refusal(route: target.route, generation: generation, at: now, paths: [target.path]))
         return true
     }
 

@@ -96,8 +96,8 @@ extension MobileFirstServer {
         let issuer = ([MobileFirstServer.application, platform] + (version.map { [$0] } ?? [])).joined(separator: "$")
         let modulus = head["jwk"]?["n"]?.text ?? ""
         state.withLock { $0.clients[id] = Device(key: key, modulus: modulus, issuer: issuer) }
-        let place = faults.take("mfp_foreign_location") == nil ? "/mfp/api/registration" : "http://127.0.0.1:1"
-        return Response(201).with("Location", "\(place)/clients/\(id)")
+        let location = faults.take("mfp_foreign_location") == nil ? "/mfp/api/registration" : "http://127.0.0.1:1"
+        return Response(201).with("Location", "\(location)/clients/\(id)")
     }
 
     private func challenge(_ value: JSON) -> Response { .json(value, 401).with("WWW-Authenticate", "MFP-Challenge") }
@@ -247,8 +247,8 @@ extension MobileFirstServer {
         let code = ledger.mint(18)
         state.withLock { $0.codes[code] = Code(client: id, scope: scopes, redirect: redirect) }
         if faults.take("mfp_code_json") != nil { return .json(["code": "\(code)"]) }
-        let place = faults.take("mfp_redirect_elsewhere") == nil ? redirect : "http://127.0.0.1:1/redirect"
-        return .redirect(to: "\(place)?code=\(code)")
+        let location = faults.take("mfp_redirect_elsewhere") == nil ? redirect : "http://127.0.0.1:1/redirect"
+        return .redirect(to: "\(location)?code=\(code)")
     }
 
     func logout(_ request: Request) throws(Refusal) -> Response {

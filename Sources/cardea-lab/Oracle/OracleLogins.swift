@@ -20,8 +20,8 @@ extension OracleServer {
         guard try form.need("client_id") == ledger.settings.oauthClientID else {
             throw Refusal(400, "invalid_request", "client_id is unknown")
         }
-        let place = try form.need("redirect_uri")
-        guard place.hasPrefix("http://127.0.0.1:") || place.hasPrefix("http://127.0.0.1/") else {
+        let redirectURI = try form.need("redirect_uri")
+        guard redirectURI.hasPrefix("http://127.0.0.1:") || redirectURI.hasPrefix("http://127.0.0.1/") else {
             throw Refusal(400, "invalid_request", "redirect_uri is not registered")
         }
         let state = try form.need("state")
@@ -38,7 +38,7 @@ extension OracleServer {
         try form.finish()
         let page = ledger.mint(18)
         let asked = LoginRequest(
-            dialect: dialect, redirectURI: place, state: state, scopes: scopes, challenge: challenge)
+            dialect: dialect, redirectURI: redirectURI, state: state, scopes: scopes, challenge: challenge)
         self.state.withLock { $0.pages.insert(page, asked) }
         return .html(
             """
@@ -72,12 +72,12 @@ extension OracleServer {
     /// A code is good once, for the server and the redirect address that it was given for, with the verifier of its challenge.
     func redeemed(_ dialect: Dialect, _ form: inout Parameters) throws(Refusal) -> LoginRequest {
         let code = try form.need("code")
-        let place = try form.need("redirect_uri")
+        let redirectURI = try form.need("redirect_uri")
         let verifier = form.take("code_verifier")
         guard let asked = state.withLock({ $0.granted.remove(code) }), asked.dialect == dialect else {
             throw Refusal(400, "invalid_grant", "code is unknown or used")
         }
-        guard place == asked.redirectURI else { throw Refusal(400, "invalid_grant", "redirect_uri is another") }
+        guard redirectURI == asked.redirectURI else { throw Refusal(400, "invalid_grant", "redirect_uri is another") }
         guard verifier.map({ Base64.encodeURL(SHA256.digest($0)) }) == asked.challenge else {
             throw Refusal(400, "invalid_grant", "code_verifier does not match")
         }

@@ -47,7 +47,7 @@ struct WebGate: Sendable {
     private func neededLevel(_ path: String) -> Int {
         if let fault = faults.take("step_up", path: path) { return fault.number ?? 3 }
         let parts = path.split(separator: "/")
-        if let place = parts.firstIndex(of: "level"), place + 1 < parts.count, let level = Int(parts[place + 1]) {
+        if let index = parts.firstIndex(of: "level"), index + 1 < parts.count, let level = Int(parts[index + 1]) {
             return level
         }
         return 2

@@ -120,7 +120,7 @@ struct Response: Sendable {
 
     static func html(_ text: String, _ status: Int = 200) -> Response { bytes(Array(text.utf8), "text/html", status) }
 
-    static func redirect(to place: String) -> Response { Response(302).with("Location", place) }
+    static func redirect(to location: String) -> Response { Response(302).with("Location", location) }
 
     static func pattern(_ count: Int, chunked: Bool, type: String) -> Response {
         var response = Response(200).with("Content-Type", type)

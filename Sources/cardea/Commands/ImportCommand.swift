@@ -37,8 +37,8 @@ struct ImportCommand: ParsableCommand {
             made = try SDKImport(properties, name: name, listen: listen, upstream: to)
         } catch {
             // The URL may hold a secret.
-            let place = SDKProperties.isURL(source) ? "the URL" : source
-            throw ExitCode(ExitStatus.configuration, saying: "\(place): \(error)")
+            let shown = SDKProperties.isURL(source) ? "the URL" : source
+            throw ExitCode(ExitStatus.configuration, saying: "\(shown): \(error)")
         }
         guard json else {
             print(made.yaml, terminator: "")

@@ -53,7 +53,7 @@ struct TokenTable: Encodable {
         row.key = [token.realm + (token.level.map { ":\($0)" } ?? ""), token.scopes].filter { !$0.isEmpty }
             .joined(separator: " / ")
         if row.key.isEmpty { row.key = "–" }
-        row.upstream = place(token.upstream)
+        row.upstream = shortOrigin(token.upstream)
         if let count = token.subjects {
             row.state = "\(count) \(count == 1 ? "user" : "users")"
             row.grants = identity.grants
@@ -95,7 +95,7 @@ struct TokenTable: Encodable {
     }
 
     /// An origin as people write it.
-    private static func place(_ origin: String) -> String {
+    private static func shortOrigin(_ origin: String) -> String {
         guard origin.hasPrefix("https://") else { return origin }
         return String(
             origin.dropFirst(8).reversed().starts(with: ":443".reversed())

@@ -264,13 +264,13 @@ extension QRCode {
             for line in 0..<size {
                 var run = 0
                 var history = 0
-                for place in 0..<size {
-                    let isDark = isRow ? self[place, line] : self[line, place]
-                    let before = place > 0 ? (isRow ? self[place - 1, line] : self[line, place - 1]) : !isDark
+                for index in 0..<size {
+                    let isDark = isRow ? self[index, line] : self[line, index]
+                    let before = index > 0 ? (isRow ? self[index - 1, line] : self[line, index - 1]) : !isDark
                     run = isDark == before ? run + 1 : 1
                     if run == 5 { sum += 3 } else if run > 5 { sum += 1 }
                     history = (history << 1 | (isDark ? 1 : 0)) & 0x7FF
-                    if place >= 10, history == 0b101_1101_0000 || history == 0b000_0101_1101 { sum += 40 }
+                    if index >= 10, history == 0b101_1101_0000 || history == 0b000_0101_1101 { sum += 40 }
                 }
             }
         }

@@ -79,7 +79,7 @@ extension Keeper {
                 // The callers hear of it after it is on disk, so that a crash cannot come between.
                 await identity.marking?.value
             }
-            fail(flight, token, error, asking: environment.trail.place)
+            fail(flight, token, error, asking: environment.trail.server)
         }
     }
 
@@ -112,10 +112,10 @@ extension Keeper {
     }
 
     private func fail(
-        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking place: String? = nil
+        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking server: String? = nil
     ) {
-        token.failed(failure, asking: place, at: now)
-        token.identity.note(failure, ofUser: token.user != nil, asking: place, at: now)
+        token.failed(failure, asking: server, at: now)
+        token.identity.note(failure, ofUser: token.user != nil, asking: server, at: now)
         apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
     }
 
@@ -194,8 +194,8 @@ extension Keeper {
                 perform(actions, on: token)
             }
         } catch {
-            token.failed(error, asking: environment.trail.place, at: now)
-            token.identity.note(error, asking: environment.trail.place, at: now)
+            token.failed(error, asking: environment.trail.server, at: now)
+            token.identity.note(error, asking: environment.trail.server, at: now)
             events.error(
                 "secret cannot be read",
                 [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])

@@ -19,7 +19,7 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             return try await identity.plan.handshake.acquire(wanted, environment: environment).token
         } catch {
-            identity.note(error, asking: environment.trail.place, at: now)
+            identity.note(error, asking: environment.trail.server, at: now)
             if case .credentialRejected = error, !identity.policy.sendsPassword,
                 environment.secretVersion == identity.secretVersion
             {

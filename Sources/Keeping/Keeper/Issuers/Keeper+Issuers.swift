@@ -4,18 +4,18 @@ internal import Handshakes
 internal import Telemetry
 internal import Tokens
 
-/// Calls to issuers, as far as they wait: for a place among the calls to one, and for its answer.
+/// Calls to issuers, as far as they wait: for their turn among the calls to one, and for its answer.
 extension Keeper {
     func call(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let origin = call.url.origin
-        // Before the issuer's state is looked at: it may be another one when there is a place.
+        // Before the issuer's state is looked at: it may be another one when the turn comes.
         let line = IssuerCalls.Line(issuer: IssuerKey(origin: origin, network: network), limit: network.connections)
         let wait = Wait<Bool>()
         if !issuers.enter(line, wait) {
-            let hasPlace = await word(of: wait, within: network.patience, late: false) {
+            let hasTurn = await word(of: wait, within: network.patience, late: false) {
                 $0.issuers.giveUp(wait, in: line)
             }
-            guard hasPlace else { throw IssuerFault(.overloaded, provablyUnsent: true) }
+            guard hasTurn else { throw IssuerFault(.overloaded, provablyUnsent: true) }
         }
         defer { issuers.leave(line)?.give(true) }
         try issuers.ask(origin, at: now)

@@ -164,7 +164,7 @@ extension Keeper {
             login.end(
                 error == .loginExpired ? .expired : .failed,
                 detail: error == .loginExpired
-                    ? "\(error)" : IssuerTrail.words("\(error)", asking: environment.trail.place),
+                    ? "\(error)" : IssuerTrail.words("\(error)", asking: environment.trail.server),
                 reason: error.word.rawValue, at: now)
             events.warn(
                 "login ended",

@@ -184,7 +184,7 @@ package actor Keeper: KeeperInbox {
             case .watch(let route, let until):
                 for loop in 0..<loopCount { order(.watch(slot: token.slot, route: route, until: until), to: loop) }
             case .scout(let loops):
-                for loop in loops.indices { order(.settled(slot: token.slot, .scout), to: loop) }
+                for loop in loops.indices { order(.settled(slot: token.slot, .retry), to: loop) }
             case .schedule(let time):
                 set(&token.alarm, at: time) { [unowned token] keeper in
                     keeper.apply(token.machine.timerFired(at: keeper.now), to: token)

@@ -72,15 +72,15 @@ extension Keeper {
         guard fleet.tier != nil else { return }
         defer { wake(nil) }
         if let fault { return noteFleet(fault) }
-        let place = LogField("server", .name(fleet.place))
+        let server = LogField("server", .name(fleet.address))
         switch fleet.server.connected() {
-        case .worksAgain?: events.info("shared store works again", [place])
+        case .worksAgain?: events.info("shared store works again", [server])
         case .connected?:
-            events.info("shared store connected", [place, LogField("format", .name(fleet.format.rawValue))])
+            events.info("shared store connected", [server, LogField("format", .name(fleet.format.rawValue))])
             if fleet.format != .new {
                 events.warn(
                     "versions and ends in the shared store can be forged by whoever writes to it, until store.shared.format is new",
-                    [place])
+                    [server])
             }
         case nil: break
         }
@@ -91,7 +91,7 @@ extension Keeper {
     func noteFleet(_ fault: SharedFault) {
         guard let reason = fleet.server.failed(fault) else { return }
         events.error(
-            "shared store degraded", [LogField("server", .name(fleet.place)), LogField("reason", .name(reason))])
+            "shared store degraded", [LogField("server", .name(fleet.address)), LogField("reason", .name(reason))])
     }
 
     private func bringBack() async {

@@ -138,7 +138,7 @@ extension Keeper {
             fleet.late += 1
             fleet.sessions.uncommitted[turn.key] = turn.hold.lease
             events.error(
-                "a session came after its lease had passed", [LogField("server", .name(fleet.place))])
+                "a session came after its lease had passed", [LogField("server", .name(fleet.address))])
             // Any material that the step has sent is spent: its outcome takes the place, unless another gateway has come further.
             await offer(material, turn.key, as: version)
         case .failure(let fault):

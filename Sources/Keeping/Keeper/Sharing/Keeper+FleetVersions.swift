@@ -32,7 +32,7 @@ extension Keeper {
             events.error(
                 "the shared store has lost the newest refresh token",
                 [
-                    LogField("identity", .name(name)), LogField("server", .name(fleet.place)),
+                    LogField("identity", .name(name)), LogField("server", .name(fleet.address)),
                     LogField("advice", .name(advice)),
                 ])
         }

@@ -24,7 +24,7 @@ extension Keeper {
         let isCurrent = tokens.holds(token) && token.identity.standing == epoch
         switch turn {
         case .begin(let hold):
-            guard isCurrent, token.probation?.state == .unproven, let ticket = token.probation?.scout else {
+            guard isCurrent, token.probation?.state == .unproven, let ticket = token.probation?.trial else {
                 // Whoever wanted it has left, or the secret is another one now.
                 letGo(hold)
                 break
@@ -41,7 +41,7 @@ extension Keeper {
         case .refused, .withheld: break
         }
         // A new secret came while this one waited: its own try has not been asked for yet.
-        if let ticket = token.probation?.scout, token.probation?.state == .unproven {
+        if let ticket = token.probation?.trial, token.probation?.state == .unproven {
             perform([.dispatch(ticket)], on: token)
         }
     }

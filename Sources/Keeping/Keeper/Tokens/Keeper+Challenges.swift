@@ -18,7 +18,7 @@ extension Keeper {
         let slot = token.slot
         if token.probation != nil {
             // Each request of an unproven secret is a login attempt, so the keeper wants to see them one by one.
-            return order(.settled(slot: slot, .scout), to: loop)
+            return order(.settled(slot: slot, .retry), to: loop)
         }
         if token.identity.policy.kind == .fixed, token.line == nil {
             if token.isLoading { return token.onLoaded.append { self.needed(token, from: loop) } }

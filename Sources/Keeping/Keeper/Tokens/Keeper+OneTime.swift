@@ -67,7 +67,7 @@ extension Keeper {
                 markRejected(identity)
                 await identity.marking?.value
             }
-            if oneTime.tickets.contains(ticket) { identity.note(error, asking: environment.trail.place, at: now) }
+            if oneTime.tickets.contains(ticket) { identity.note(error, asking: environment.trail.server, at: now) }
             if case .interactionRequired = error { watchLogins() }
             var fault = Fault(Tokens.GrantFailure(error), retryAfter: nil, detail: error.toldToCallers)
             if case .issuerUnavailable(let seconds, _) = error { fault.retryAfter = seconds ?? 1 }
@@ -84,7 +84,7 @@ extension Keeper {
 
     // MARK: - Calls
 
-    /// Waits for a place among the calls first, over all issuers.
+    /// Waits for its turn among the calls first, over all issuers.
     func queuedCall(_ call: IssuerCall, network: IssuerNetwork) async throws(IssuerFault) -> IssuerAnswer {
         let wait = Wait<Bool>()
         if !oneTime.calls.enter(wait, limit: Self.mostOneTimeCalls) { _ = await wait.next() }
