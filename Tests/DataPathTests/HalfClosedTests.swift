@@ -102,7 +102,7 @@ import Testing
         scene.pass(seconds: 3)
         #expect(!scene.upstreams[0].isClosed)
         // Not looked at in every turn of the loop meanwhile.
-        #expect(scene.data.callers.members.contains { ($0.exchange.goneAt ?? 0) > scene.loop.now })
+        #expect(scene.data.callers.members.contains { ($0.exchange.halfClosed.goneAt ?? 0) > scene.loop.now })
         scene.upstreams[0].window = Int.max
         scene.settle()
         scene.upstreams[0].send(Wire.ok("taken"))

@@ -53,7 +53,7 @@ import Testing
         weak var look: AnswerLook?
         do {
             let held = AnswerLook(.none)
-            first.pointee.look = held
+            first.pointee.answer.look = held
             look = held
         }
         #expect(look != nil)
@@ -64,8 +64,10 @@ import Testing
         #expect(pool.lent == 0 && pool.waitingCount == 1)
         // Each alone: nothing may hide behind another.
         let traces: [(inout CallerExchange) -> Void] = [
-            { $0.searched = 17 }, { $0.headLength = 17 }, { $0.record.startedAt = 1 }, { $0.record.fault = .noRoute },
-            { $0.answerStatus = 500 }, { $0.answerBegun = true }, { $0.keepsAlive = false }, { $0.minorVersion = 0 },
+            { $0.request.searched = 17 }, { $0.request.headLength = 17 }, { $0.record.startedAt = 1 },
+            { $0.record.fault = .noRoute },
+            { $0.answer.status = 500 }, { $0.answer.hasBegun = true }, { $0.request.keepsAlive = false },
+            { $0.request.minorVersion = 0 },
         ]
         for leave in traces {
             let used = pool.take()
@@ -73,10 +75,13 @@ import Testing
             leave(&used.pointee)
             pool.give(used)
             let again = pool.take()
-            #expect(again.pointee.searched == 0 && again.pointee.headLength == 0 && again.pointee.look == nil)
+            #expect(
+                again.pointee.request.searched == 0 && again.pointee.request.headLength == 0
+                    && again.pointee.answer.look == nil)
             #expect(again.pointee.record.startedAt == 0 && again.pointee.record.fault == nil)
-            #expect(again.pointee.answerStatus == 0 && !again.pointee.answerBegun && again.pointee.keepsAlive)
-            #expect(again.pointee.minorVersion == 1)
+            #expect(
+                again.pointee.answer.status == 0 && !again.pointee.answer.hasBegun && again.pointee.request.keepsAlive)
+            #expect(again.pointee.request.minorVersion == 1)
             pool.give(again)
         }
     }
@@ -101,7 +106,7 @@ import Testing
             let scene = try Scene(Plans.open())
             _ = scene.call()
             let connection = try #require(scene.data.callers.members.first)
-            #expect(connection.exchange.headLength == 0)
+            #expect(connection.exchange.request.headLength == 0)
         }
     }
 }

@@ -31,7 +31,8 @@ extension CallerConnection {
     /// Not after a long answer, or many, of which much may still lie in the kernel when a caller that breaks the rule sends more; and not
     /// under TLS, where the caller answers our end with its own.
     private var expectsNothing: Bool {
-        hasExchange && exchange.asksToClose && requestIsConsumed && end <= max(exchange.headLength, exchange.bodyAt)
+        hasExchange && exchange.request.asksToClose && requestIsConsumed
+            && end <= max(exchange.request.headLength, exchange.request.bodyAt)
             && !canRead && !inputEnded && !hasPending && tls == nil && stream == nil
             && bytesOut <= UInt64(buffers.blockSize)
     }

@@ -32,12 +32,12 @@ extension CallerConnection {
         if stream == nil {
             // Some callers send the tunnel's bytes without waiting for our word. Where it is a refusal they must not pass for requests: what
             // is inside of a tunnel may be somebody else's choice than the caller's.
-            exchange.keepsAlive = false
+            exchange.request.keepsAlive = false
             // And they may still be on their way when a refusal is sent: it is no last word behind which nothing comes.
-            exchange.asksToClose = false
+            exchange.request.asksToClose = false
             // Whether such bytes are a body or the tunnel's is answered differently by others on the way (RFC 9110 section 9.3.6). An empty
             // body, which npm's client announces, has none.
-            guard exchange.requestComplete else { return .fault(Fault(.malformedRequest)) }
+            guard exchange.request.isComplete else { return .fault(Fault(.malformedRequest)) }
         }
         if let interception = listener.forward.interception, interception.covers(destination.host),
             let route = data.route(for: destination, of: listener)
@@ -46,7 +46,7 @@ extension CallerConnection {
             intercept(destination, for: route)
             return .none
         }
-        exchange.opensTunnel = true
+        exchange.request.opensTunnel = true
         return serveUnmatched(destination)
     }
 
@@ -76,7 +76,7 @@ extension CallerConnection {
         exchange.route = route
         exchange.chosenUpstream = open.group
         if let fault = guardCredential(of: route) { return .fault(fault) }
-        if !exchange.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
+        if !exchange.request.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         prepareReplay(on: route)
         return exchange.machine.on(.routed(.unneeded))
     }
@@ -93,8 +93,8 @@ extension CallerConnection {
     func begin(tunnelTo destination: Destination) {
         borrowExchange()
         exchange.record.startedAt = loop.now
-        exchange.keepsAlive = false
-        exchange.opensTunnel = true
+        exchange.request.keepsAlive = false
+        exchange.request.opensTunnel = true
         isRedirected = true
         enterExchange()
         for route in listener.routes where admitPeer(to: route) != nil { return close() }
@@ -111,10 +111,10 @@ extension CallerConnection {
     /// Connected to where a CONNECT wanted to go: from here on nothing is HTTP's.
     func openTunnel() {
         exchange.record.sentAt = loop.now
-        exchange.answerStatus = 200
-        exchange.keepsAlive = false
+        exchange.answer.status = 200
+        exchange.request.keepsAlive = false
         if isRedirected {
-            exchange.answerBegun = true
+            exchange.answer.hasBegun = true
             return beginTunnel()
         }
         let sent: Bool
@@ -125,7 +125,7 @@ extension CallerConnection {
             sent = head.withUnsafeBytes { send($0) }
         }
         guard sent else { return close() }
-        exchange.answerBegun = true
+        exchange.answer.hasBegun = true
         beginTunnel()
     }
 
@@ -137,9 +137,9 @@ extension CallerConnection {
         guard stream == nil, tls == nil else { return answer(Fault(.connectRefused)) }
         let sent = Self.established.withUnsafeBytes { send($0) }
         guard sent else { return close() }
-        exchange.answerStatus = 200
+        exchange.answer.status = 200
         data.account(self)
-        start = exchange.headLength
+        start = exchange.request.headLength
         leave()
         data.intercept(self, destination: destination, route: route)
     }

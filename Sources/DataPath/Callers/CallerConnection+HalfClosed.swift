@@ -11,11 +11,12 @@ extension CallerConnection {
     /// The caller has closed its side while its request waits for an answer.
     func noteHalfClosed() {
         // An exchange that leaves HTTP ends by its own rules, and a caller that leaves a stream of HTTP/2 resets it.
-        guard stream == nil, !exchange.answerBegun, !exchange.opensTunnel, exchange.goneAt == nil,
+        guard stream == nil, !exchange.answer.hasBegun, !exchange.request.opensTunnel,
+            exchange.halfClosed.goneAt == nil,
             let route = exchange.route
         else { return }
         let goneAt = loop.now + route.halfClosedTimeout
-        exchange.goneAt = goneAt
+        exchange.halfClosed.goneAt = goneAt
         watchHalfClosed(until: goneAt)
     }
 
@@ -28,16 +29,16 @@ extension CallerConnection {
 
     func judgeHalfClosed() {
         watchesHalfClosed = false
-        guard stage == .exchanging, let goneAt = exchange.goneAt, !exchange.answerBegun else { return }
+        guard stage == .exchanging, let goneAt = exchange.halfClosed.goneAt, !exchange.answer.hasBegun else { return }
         guard loop.now >= goneAt else { return watchHalfClosed(until: goneAt) }
         // Its last octets may still be on their way through us; whoever stalls there has a deadline of its own. However short the time of the
         // route, the timer must not fire in every turn meanwhile.
         let time = exchange.route?.halfClosedTimeout ?? 0
-        if isSending || exchange.wasSending {
+        if isSending || exchange.halfClosed.wasSending {
             // The caller has its whole time from the moment when the last octet of its body has left.
-            exchange.wasSending = isSending
-            let next = loop.now + (exchange.wasSending ? max(time, Self.leastPause) : time)
-            exchange.goneAt = next
+            exchange.halfClosed.wasSending = isSending
+            let next = loop.now + (exchange.halfClosed.wasSending ? max(time, Self.leastPause) : time)
+            exchange.halfClosed.goneAt = next
             return watchHalfClosed(until: next)
         }
         close()
@@ -45,6 +46,6 @@ extension CallerConnection {
 
     /// The request has not left us whole: what the kernel holds for the upstream it delivers after a close, but not what waits here.
     private var isSending: Bool {
-        exchange.machine.phase == .asking && !exchange.requestComplete || exchange.upstream?.hasPending == true
+        exchange.machine.phase == .asking && !exchange.request.isComplete || exchange.upstream?.hasPending == true
     }
 }

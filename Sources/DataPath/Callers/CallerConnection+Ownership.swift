@@ -50,10 +50,10 @@ extension CallerConnection {
         if stream == nil {
             if upstream.owner == nil { own(upstream) }
             // With another answer such a token ends the authentication (RFC 4559 §4.1).
-            upstream.isInHandshake = exchange.answerStatus == 401 || exchange.answerStatus == 407
+            upstream.isInHandshake = exchange.answer.status == 401 || exchange.answer.status == 407
         } else {
             // Its owner would be a connection that many may share, so it has none and ends with the answer.
-            exchange.answerPersistent = false
+            exchange.answer.isPersistent = false
         }
     }
 

@@ -10,7 +10,7 @@ extension CallerConnection {
     /// Something moved, or is to move next.
     func expectProgress() {
         // An answer that is held for a look at its body has one deadline, whatever else moves.
-        guard let idleTimeout = exchange.route?.idleTimeout, exchange.look == nil else { return }
+        guard let idleTimeout = exchange.route?.idleTimeout, exchange.answer.look == nil else { return }
         if !exchange.pace.isOpen { openPace() }
         exchange.idleUntil = loop.now + idleTimeout
         expect(by: min(exchange.idleUntil, windowEnd(idleTimeout)), kind: Deadline.stall)
@@ -24,8 +24,8 @@ extension CallerConnection {
 
     /// The request has been sent: the answer's head comes next, unless it has come.
     func expectAnswer() {
-        if exchange.answerBegun { return expectProgress() }
-        guard exchange.look == nil else { return }
+        if exchange.answer.hasBegun { return expectProgress() }
+        guard exchange.answer.look == nil else { return }
         expect(by: loop.now + (exchange.route?.answerTimeout ?? 0), kind: Deadline.answer)
     }
 
@@ -59,7 +59,7 @@ extension CallerConnection {
 
     /// Whoever stalls: the caller that does not send its body, or does not read, or the upstream that does neither.
     private func idled() {
-        if !exchange.requestComplete, !exchange.answerBegun, exchange.upstream?.hasPending != true {
+        if !exchange.request.isComplete, !exchange.answer.hasBegun, exchange.upstream?.hasPending != true {
             answer(Fault(.slowBody))
         } else {
             fail(Fault(.upstreamTimeout))
@@ -74,10 +74,12 @@ extension CallerConnection {
         var expected: TransferPace.Expected = []
         // Once the answer has begun both may be speaking with each other. A stream of HTTP/2 that announces no length may be such a
         // conversation too, and waits for events.
-        if !exchange.requestComplete, !exchange.answerBegun, stream == nil || exchange.requestFraming != .chunked {
+        if !exchange.request.isComplete, !exchange.answer.hasBegun,
+            stream == nil || exchange.request.framing != .chunked
+        {
             expected.insert(.requestBody)
         }
-        if exchange.answerBegun, case .length(_) = exchange.answerHeadFraming { expected.insert(.answerBody) }
+        if exchange.answer.hasBegun, case .length(_) = exchange.answer.headFraming { expected.insert(.answerBody) }
         return expected
     }
 

@@ -24,7 +24,7 @@ extension CallerConnection {
     ///
     /// Not HTTP itself: a tunnel in HTTP/2 would carry requests past every rule of the route.
     func asksUpgrade() -> Bool {
-        guard stream == nil, data.requestHead.upgrade, exchange.requestComplete, exchange.method == .get,
+        guard stream == nil, data.requestHead.upgrade, exchange.request.isComplete, exchange.request.method == .get,
             let protocols = data.requestHead.first(.upgrade)
         else { return false }
         let wanted = input[protocols]
@@ -48,7 +48,7 @@ extension CallerConnection {
     func beginTunnel() {
         guard exchange.upstream != nil else { return close() }
         exchange.tunnel = TunnelState(method: Array(heldMethod), target: Array(heldPath))
-        start = exchange.headLength
+        start = exchange.request.headLength
         enterTunnel()
         pumpTunnel()
     }

@@ -12,8 +12,10 @@ extension CallerConnection {
     /// - Parameter upstream: the exchange's. Handed down from here and not read again at each step, which would count it each time; what
     ///   may take another one's place reads it anew.
     func pump(with upstream: UpstreamConnection?) {
-        guard exchange.tokenForm == nil else { return readTokenForm() }
-        if stage == .exchanging, exchange.machine.phase == .idle, exchange.gathered != nil { return gatherBody() }
+        guard exchange.request.tokenForm == nil else { return readTokenForm() }
+        if stage == .exchanging, exchange.machine.phase == .idle, exchange.request.gathered != nil {
+            return gatherBody()
+        }
         if stage == .exchanging { pumpRequestBody(to: upstream) }
         // Bound to a name, it would be counted.
         if stage == .exchanging, upstream != nil { perform(pumpAnswer(of: upstream!), on: upstream) }

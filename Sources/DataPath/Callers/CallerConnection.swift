@@ -198,18 +198,18 @@ final class CallerConnection: Channel, HTTP2StreamUser {
         // The first bytes are parsed at once, so that what is no HTTP is refused at once; a head that dribbles in is parsed again only
         // when its end is there, so that a slow sender cannot make us scan the same bytes for every one it sends.
         exchange.isReset = false
-        if exchange.searched > 0, !endsHead(from: max(0, exchange.searched - 3)) {
-            exchange.searched = end - start
+        if exchange.request.searched > 0, !endsHead(from: max(0, exchange.request.searched - 3)) {
+            exchange.request.searched = end - start
             return false
         }
         do throws(HeadFault) {
             guard let length = try data.parseRequest(input, for: self) else {
-                exchange.searched = end - start
+                exchange.request.searched = end - start
                 return false
             }
-            exchange.searched = 0
+            exchange.request.searched = 0
             isFirst = false
-            exchange.headLength = length
+            exchange.request.headLength = length
             if exchange.record.startedAt == 0 { exchange.record.startedAt = loop.now }
             stage = .exchanging
             perform(runPhases())
@@ -248,7 +248,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
     /// Whether the body was cut short on the connection of now: its server may have stopped reading there, and others must not wait for that.
     func leavesCutBody() -> Bool {
         guard let upstream = exchange.upstream, !exchange.caution.isProbe,
-            upstream.hasCut(requestComplete: exchange.requestComplete)
+            upstream.hasCut(requestComplete: exchange.request.isComplete)
         else { return false }
         upstream.shared?.doubt()
         return true
@@ -257,7 +257,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
     /// A fault of the upstream's side, at whatever point: an answer when none has begun, an abort after that, because ending the framing
     /// cleanly would turn a truncated answer into a complete one.
     func fail(_ fault: Fault) {
-        if exchange.answerBegun { return cut(fault) }
+        if exchange.answer.hasBegun { return cut(fault) }
         answer(fault)
     }
 
@@ -278,7 +278,7 @@ final class CallerConnection: Channel, HTTP2StreamUser {
 
     /// Whether every byte of the request has been received, so that what follows is the next one.
     var requestIsConsumed: Bool {
-        stage == .exchanging && (exchange.requestComplete || exchange.requestFraming == .none)
+        stage == .exchanging && (exchange.request.isComplete || exchange.request.framing == .none)
     }
 
     /// The exchange is over: account for it, and go on with the connection.
@@ -286,8 +286,8 @@ final class CallerConnection: Channel, HTTP2StreamUser {
         leaveDesk()
         data.account(self)
         // A stream of HTTP/2 carries one request.
-        guard stream == nil, exchange.keepsAlive, requestIsConsumed else { return beginClosing() }
-        let consumed = max(exchange.headLength, exchange.bodyAt)
+        guard stream == nil, exchange.request.keepsAlive, requestIsConsumed else { return beginClosing() }
+        let consumed = max(exchange.request.headLength, exchange.request.bodyAt)
         let left = end - consumed
         if left > 0, let block { block.put(UnsafeRawBufferPointer(rebasing: block[consumed..<end]), at: 0) }
         start = 0
@@ -310,12 +310,12 @@ final class CallerConnection: Channel, HTTP2StreamUser {
     /// Gives the upstream's connection back, or ends it.
     func releaseUpstream(reusable: Bool) {
         guard hasExchange, let connection = exchange.upstream.take() else { return }
-        exchange.look = nil
+        exchange.answer.look = nil
         connection.user = nil
         if reusable,
             connection.mayBeReused(
-                answerComplete: true, requestComplete: exchange.requestComplete || exchange.caution.isProbe,
-                persistent: exchange.answerPersistent)
+                answerComplete: true, requestComplete: exchange.request.isComplete || exchange.caution.isProbe,
+                persistent: exchange.answer.isPersistent)
         {
             connection.group.give(connection)
         } else {
@@ -328,8 +328,8 @@ final class CallerConnection: Channel, HTTP2StreamUser {
     func close() {
         guard stage != .closed else { return }
         if stage == .exchanging || stage == .tunnel, exchange.route != nil {
-            if !exchange.answerBegun { exchange.answerStatus = 499 }
-            if stage == .exchanging, exchange.answerBegun { noteIncomplete() }
+            if !exchange.answer.hasBegun { exchange.answer.status = 499 }
+            if stage == .exchanging, exchange.answer.hasBegun { noteIncomplete() }
             data.account(self)
         }
         if lacksItsEnd { endAbruptly() }

@@ -32,7 +32,7 @@ extension CallerConnection {
     func chooseCaution(on route: RoutePlan) {
         exchange.caution = BodyCaution()
         guard exchange.machine.replay == .once else { return }
-        switch exchange.requestFraming {
+        switch exchange.request.framing {
         case .none: break
         // A body without an announced length may turn out not to fit.
         case .chunked: exchange.caution.way = route.largeBody

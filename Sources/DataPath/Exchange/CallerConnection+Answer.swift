@@ -12,9 +12,9 @@ extension CallerConnection {
             guard stage == .exchanging, upstream === exchange.upstream, upstream.state == .busy else { return .none }
             let action: Exchange.Action?
             switch exchange.machine.phase {
-            case .asking where exchange.look != nil: action = goOnLooking(at: upstream)
+            case .asking where exchange.answer.look != nil: action = goOnLooking(at: upstream)
             case .asking: action = readAnswerHead(from: upstream)
-            case .relaying where exchange.answerBegun: action = relayBody(from: upstream)
+            case .relaying where exchange.answer.hasBegun: action = relayBody(from: upstream)
             // Parked: the held answer stays in its block, unread bytes in the kernel.
             default: return .none
             }
@@ -53,20 +53,22 @@ extension CallerConnection {
     /// 1xx: relayed to callers that can know them (RFC 9110 §15.2), except a 101 that nobody asked for.
     func take(interim status: Int, length: Int, from upstream: UpstreamConnection) -> Exchange.Action? {
         guard status != 101 else { return .fault(Fault(.upstreamGarbage)) }
-        if let route = exchange.route, exchange.minorVersion >= 1, status != 100 || exchange.expectsContinue {
+        if let route = exchange.route, exchange.request.minorVersion >= 1,
+            status != 100 || exchange.request.expectsContinue
+        {
             let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
             var cursor = OutputCursor(buffers.scratch)
             // Edited like any head: hop-by-hop fields of an interim answer are as little the caller's business.
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, framing: .none,
-                callerMinorVersion: exchange.minorVersion, close: false, into: &cursor)
+                callerMinorVersion: exchange.request.minorVersion, close: false, into: &cursor)
             guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
             guard sendInterim(cursor, in: buffers.scratch) else { return closing() }
         }
         upstream.start += length
-        exchange.interimAnswers += 1
+        exchange.answer.interims += 1
         // A server that sends interim answers without end would hold the exchange open for ever.
-        guard exchange.interimAnswers <= 64 else { return .fault(Fault(.upstreamGarbage)) }
+        guard exchange.answer.interims <= 64 else { return .fault(Fault(.upstreamGarbage)) }
         if status == 100 { releaseBody() }
         return nil
     }
@@ -125,64 +127,65 @@ extension CallerConnection {
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         // An answer before the request was complete: what the caller still sends would be read as its next request.
-        if !exchange.requestComplete { exchange.keepsAlive = false }
-        if exchange.answerStatus == 101 { return relayUpgrade(of: route, from: upstream) }
-        if isLast { exchange.keepsAlive = false }
-        exchange.answerFraming = data.responseHead.outgoingFraming(
-            forMethodHEAD: exchange.method == .head, connect: false, callerMinorVersion: exchange.minorVersion)
+        if !exchange.request.isComplete { exchange.request.keepsAlive = false }
+        if exchange.answer.status == 101 { return relayUpgrade(of: route, from: upstream) }
+        if isLast { exchange.request.keepsAlive = false }
+        exchange.answer.framing = data.responseHead.outgoingFraming(
+            forMethodHEAD: exchange.request.method == .head, connect: false,
+            callerMinorVersion: exchange.request.minorVersion)
         // HTTP/1.0 knows no chunks: the end of the connection is the end of the body.
-        if exchange.answerFraming == .untilClose { exchange.keepsAlive = false }
-        if stream != nil, exchange.answerFraming == .chunked || exchange.answerFraming == .untilClose {
-            exchange.answerFraming = .none
+        if exchange.answer.framing == .untilClose { exchange.request.keepsAlive = false }
+        if stream != nil, exchange.answer.framing == .chunked || exchange.answer.framing == .untilClose {
+            exchange.answer.framing = .none
         }
         var cursor = OutputCursor(buffers.scratch)
-        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answer.headLength])
         let parts = answerParts(of: route, head: head)
         if stream == nil {
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
-                callerMinorVersion: exchange.minorVersion,
-                close: !exchange.keepsAlive, into: &cursor)
+                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answer.framing,
+                callerMinorVersion: exchange.request.minorVersion,
+                close: !exchange.request.keepsAlive, into: &cursor)
         } else {
             buffers.outgoing.begin(in: buffers.scratch)
             writeResponse(
                 data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
-                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answerFraming,
+                isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: exchange.answer.framing,
                 into: &buffers.outgoing)
         }
         guard !(stream == nil ? cursor.overflowed : buffers.outgoing.overflowed) else {
             return .fault(Fault(.upstreamBigHead))
         }
-        upstream.start += exchange.answerHeadLength
+        upstream.start += exchange.answer.headLength
 
         // The head and the body's first piece leave in one write.
-        let hasBody = !exchange.answerBody.isComplete
+        let hasBody = !exchange.answer.body.isComplete
         var piece = BodyReader.Step()
         let raw = upstream.input
         do throws(ChunkFault) {
-            if hasBody, raw.count > 0 { piece = try exchange.answerBody.next(raw) }
+            if hasBody, raw.count > 0 { piece = try exchange.answer.body.next(raw) }
         } catch {
             // Nothing of it was sent: this caller need not see half an answer.
             return .fault(Fault(.upstreamGarbage))
         }
-        exchange.answerBegun = true
+        exchange.answer.hasBegun = true
         exchange.record.answeredAt = loop.now
         expectProgress()
         upstream.start += piece.consumed
         // Asked once: it looks through the whole reader.
-        let isComplete = exchange.answerBody.isComplete
+        let isComplete = exchange.answer.body.isComplete
         // All there is has come: its end leaves in the same write.
         if !isComplete, let source = upstream.uncountedStream,
             source._withUnsafeGuaranteedRef({ $0.isDrained && $0.trailers.isEmpty })
         {
             piece.ended = true
         }
-        isLastWrite = !exchange.keepsAlive && (piece.ended || isComplete)
+        isLastWrite = !exchange.request.keepsAlive && (piece.ended || isComplete)
         let sent =
             stream == nil
             ? sendAnswer(
-                &cursor, in: buffers.scratch, raw, piece, framing: exchange.answerFraming,
+                &cursor, in: buffers.scratch, raw, piece, framing: exchange.answer.framing,
                 dropping: route.answerEdits.drop)
             : sendStreamAnswer(received: head, raw, piece, hasBody: hasBody, dropping: route.answerEdits.drop)
         guard sent else { return closing() }
@@ -192,17 +195,17 @@ extension CallerConnection {
     /// The upstream leaves HTTP, as the caller asked.
     private func relayUpgrade(of route: RoutePlan, from upstream: UpstreamConnection) -> Exchange.Action {
         var cursor = OutputCursor(buffers.scratch)
-        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answerHeadLength])
+        let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<exchange.answer.headLength])
         let parts = answerParts(of: route, head: head)
         writeResponse(
             data.responseHead, bytes: head.octets, edits: route.answerEdits, callerOrigin: parts.origin.octets,
             isPrivate: parts.isPrivate, lines: parts.lines.octets, framing: .none,
-            callerMinorVersion: exchange.minorVersion, close: false,
+            callerMinorVersion: exchange.request.minorVersion, close: false,
             upgrade: upstream.stream == nil, into: &cursor)
         guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
-        upstream.start += exchange.answerHeadLength
-        exchange.answerBegun = true
-        exchange.keepsAlive = false
+        upstream.start += exchange.answer.headLength
+        exchange.answer.hasBegun = true
+        exchange.request.keepsAlive = false
         exchange.record.answeredAt = loop.now
         let sent: Bool
         if upstream.stream == nil {
@@ -229,10 +232,10 @@ extension CallerConnection {
         if upstream.end > upstream.start {
             let raw = upstream.input
             do throws(ChunkFault) {
-                let piece = try exchange.answerBody.next(raw)
+                let piece = try exchange.answer.body.next(raw)
                 upstream.start += piece.consumed
-                isLastWrite = !exchange.keepsAlive && piece.ended
-                guard sendBody(raw, piece, framing: exchange.answerFraming, dropping: answerDrops)
+                isLastWrite = !exchange.request.keepsAlive && piece.ended
+                guard sendBody(raw, piece, framing: exchange.answer.framing, dropping: answerDrops)
                 else { return closing() }
                 if piece.ended { return completeAnswer() }
                 if piece.consumed > 0 {
@@ -250,15 +253,16 @@ extension CallerConnection {
         } else {
             upstream.start = 0
             upstream.end = 0
-            if exchange.answerFraming != .chunked,
+            if exchange.answer.framing != .chunked,
                 mayPass(
-                    from: upstream, left: exchange.answerBody.opaque, isAnnounced: exchange.answerFraming != .untilClose
+                    from: upstream, left: exchange.answer.body.opaque,
+                    isAnnounced: exchange.answer.framing != .untilClose
                 )
             {
-                switch pass(from: upstream, atMost: exchange.answerBody.opaque) {
+                switch pass(from: upstream, atMost: exchange.answer.body.opaque) {
                 case .moved(let count):
-                    exchange.answerBody.passed(count)
-                    if exchange.answerBody.isComplete { return completeAnswer() }
+                    exchange.answer.body.passed(count)
+                    if exchange.answer.body.isComplete { return completeAnswer() }
                     expectProgress()
                     return nil
                 case .notNow: return Exchange.Action.none
@@ -273,7 +277,7 @@ extension CallerConnection {
         switch upstream.fill() {
         case .bytes:
             // Where no length was announced, a block that was filled is the sign that more follows.
-            if exchange.answerFraming == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
+            if exchange.answer.framing == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
             return nil
         case .notNow: return Exchange.Action.none
@@ -285,7 +289,7 @@ extension CallerConnection {
     }
 
     private func answerEnded(by upstream: UpstreamConnection) -> Exchange.Action {
-        guard case .untilClose = exchange.answerBody else { return cutting(Fault(.upstreamClosed)) }
+        guard case .untilClose = exchange.answer.body else { return cutting(Fault(.upstreamClosed)) }
         return endAnswerBody(from: upstream) ? completeAnswer() : closing()
     }
 
@@ -309,9 +313,9 @@ extension CallerConnection {
     private func endAnswerBody(from upstream: UpstreamConnection) -> Bool {
         let trailers = upstream.stream?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
-        isLastWrite = !exchange.keepsAlive
+        isLastWrite = !exchange.request.keepsAlive
         return trailers.withUnsafeBytes { raw in
-            sendBody(raw, end, framing: exchange.answerFraming, dropping: answerDrops)
+            sendBody(raw, end, framing: exchange.answer.framing, dropping: answerDrops)
         }
     }
 
@@ -327,16 +331,16 @@ extension CallerConnection {
                 || exchange.caution.isProbe, let upstream = exchange.upstream,
             upstream.state == .busy
         else { return false }
-        upstream.start += exchange.answerHeadLength
-        while upstream.end > upstream.start, !exchange.answerBody.isComplete {
+        upstream.start += exchange.answer.headLength
+        while upstream.end > upstream.start, !exchange.answer.body.isComplete {
             do throws(ChunkFault) {
-                let piece = try exchange.answerBody.next(upstream.input)
+                let piece = try exchange.answer.body.next(upstream.input)
                 upstream.start += piece.consumed
                 if piece.ended { return true }
                 if piece.consumed == 0 { return false }
             } catch { return false }
         }
-        return exchange.answerBody.isComplete
+        return exchange.answer.body.isComplete
     }
 }
 

@@ -79,7 +79,7 @@ extension CallerConnection {
         if route.answerEdits.addresses.isOn, answerNamesAddresses {
             // Only then: the request's head may have to be read again for it.
             data.restoreHead(of: self)
-            let request = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
+            let request = UnsafeRawBufferPointer(rebasing: input[..<exchange.request.headLength])
             data.requestHead.writeCallerOrigin(
                 request.octets, isSecure: peer.isSecure, isTrusted: knownHop.isTrusted, into: &cursor)
             // A host that long names no server to send a caller to.

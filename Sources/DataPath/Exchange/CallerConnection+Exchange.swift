@@ -35,7 +35,9 @@ extension CallerConnection {
 
     /// Waits for no token and is nobody's scout any more.
     func leaveDesk() {
-        guard hasExchange, exchange.waitsFor != nil || exchange.ticket != 0 || exchange.scoutTicket != 0 else { return }
+        guard hasExchange,
+            exchange.token.waitsFor != nil || exchange.token.ticket != 0 || exchange.token.scoutTicket != 0
+        else { return }
         data.desk.leave(self)
     }
 

@@ -45,15 +45,15 @@ extension CallerConnection {
     /// - Precondition: the framing and the replay policy are known.
     /// - Returns: whether the request waits for its body; what comes after the wait is begun then.
     func gathers(for identity: IdentityPlan, on route: RoutePlan) -> Bool {
-        guard identity.signsBody, exchange.requestFraming != .none, !exchange.upgrades else { return false }
-        if case .length(let length) = exchange.requestFraming, length > UInt64(route.replayBody) {
+        guard identity.signsBody, exchange.request.framing != .none, !exchange.request.upgrades else { return false }
+        if case .length(let length) = exchange.request.framing, length > UInt64(route.replayBody) {
             refuseUnsignable(route)
             return true
         }
-        exchange.gathered = GatheredBody(exchange.requestBody, from: exchange.headLength)
+        exchange.request.gathered = GatheredBody(exchange.request.body, from: exchange.request.headLength)
         // The whole body is at hand anyway, so that the request can be sent again; and nothing is gained by asking before the body is
         // sent.
-        exchange.retainsBody = true
+        exchange.request.retainsBody = true
         exchange.caution = BodyCaution()
         guard sendContinue() else {
             close()
@@ -65,7 +65,7 @@ extension CallerConnection {
     }
 
     func gatherBody() {
-        guard let gathered = exchange.gathered, let route = exchange.route else { return }
+        guard let gathered = exchange.request.gathered, let route = exchange.route else { return }
         for _ in 0..<Self.rounds where gathered.digest == nil {
             do throws(ChunkFault) { try gathered.read(input) } catch { return fail(Fault(.malformedRequest)) }
             if gathered.digest != nil { continue }
@@ -75,10 +75,12 @@ extension CallerConnection {
             case .notNow: return expectProgress()
             case .blockFull:
                 // Beside the body a block of its framing; a sender of more has made its chunks too small.
-                let most = exchange.headLength + route.replayBody + buffers.blockSize
+                let most = exchange.request.headLength + route.replayBody + buffers.blockSize
                 guard let block, block.count < most else { return refuseUnsignable(route) }
                 var wanted = block.count * 4
-                if case .length(let length) = exchange.requestFraming { wanted = exchange.headLength + Int(length) }
+                if case .length(let length) = exchange.request.framing {
+                    wanted = exchange.request.headLength + Int(length)
+                }
                 guard growBlock(to: min(max(wanted, block.count + buffers.blockSize), most)) else {
                     return answer(Fault(.outOfMemory, retryAfter: 1))
                 }

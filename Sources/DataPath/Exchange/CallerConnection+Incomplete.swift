@@ -16,7 +16,7 @@ extension CallerConnection {
     /// The connection ends before the answer has all gone, and its end is all that tells the caller where the answer ends (RFC 9112 §6.3):
     /// that of a caller of HTTP/1.0, who knows no chunks.
     var lacksItsEnd: Bool {
-        guard hasExchange, exchange.answerBegun, exchange.answerFraming == .untilClose, stream == nil else {
+        guard hasExchange, exchange.answer.hasBegun, exchange.answer.framing == .untilClose, stream == nil else {
             return false
         }
         return stage == .exchanging || stage == .closing && hasPending
@@ -54,9 +54,11 @@ extension DataLoop {
         var fields = [LogField("side", .word(caller.exchange.record.incomplete.word))]
         if let fault = caller.exchange.record.fault { fields.append(LogField("fault", .name(fault.word))) }
         if let route = caller.exchange.route { fields.append(LogField("route", .name(route.name))) }
-        fields.append(LogField("status", .count(Int64(caller.exchange.answerStatus))))
+        fields.append(LogField("status", .count(Int64(caller.exchange.answer.status))))
         fields.append(LogField("after_bytes", .count(Int64(clamping: caller.answerBytes))))
-        if let upstream = caller.exchange.upstreamAddress { fields.append(LogField("upstream", .address(upstream))) }
+        if let upstream = caller.exchange.record.upstreamAddress {
+            fields.append(LogField("upstream", .address(upstream)))
+        }
         return fields
     }
 }

@@ -11,7 +11,7 @@ extension CallerConnection {
     func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
         guard let identity = exchange.route?.identity, identity.readsAnswers,
             identity.inspectedStatuses.contains(status),
-            !exchange.answerBody.isComplete
+            !exchange.answer.body.isComplete
         else { return false }
         guard let type = data.responseHead.first(.contentType), isJSON(upstream.input[type]) else { return false }
         // Known from the start not to fit; the judgement without a body says the rest.
@@ -19,7 +19,7 @@ extension CallerConnection {
             noteUnseen(.long)
             return false
         }
-        exchange.look = AnswerLook(exchange.answerBody)
+        exchange.answer.look = AnswerLook(exchange.answer.body)
         expect(by: loop.now + AnswerLook.patience, kind: Deadline.look)
         return true
     }
@@ -33,9 +33,9 @@ extension CallerConnection {
     }
 
     func goOnLooking(at upstream: UpstreamConnection) -> Exchange.Action {
-        guard let look = exchange.look else { return .none }
+        guard let look = exchange.answer.look else { return .none }
         while true {
-            let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answerHeadLength...])
+            let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answer.headLength...])
             do throws(ChunkFault) { try look.read(held) } catch {
                 return .fault(Fault(.upstreamGarbage))
             }
@@ -45,12 +45,12 @@ extension CallerConnection {
             case .bytes: continue
             case .notNow: return .none
             case .blockFull:
-                guard upstream.growBlock(to: exchange.answerHeadLength + AnswerLook.limit) else {
+                guard upstream.growBlock(to: exchange.answer.headLength + AnswerLook.limit) else {
                     return endLook(at: upstream, unseen: .noMemory)
                 }
             case .noBuffer: return .fault(Fault(.outOfMemory, retryAfter: 1))
             case .ended:
-                if case .untilClose = exchange.answerBody { return endLook(at: upstream, seen: look.body) }
+                if case .untilClose = exchange.answer.body { return endLook(at: upstream, seen: look.body) }
                 return .fault(Fault(.upstreamClosed))
             // Nothing of it has reached the caller, so it need not see half an answer.
             case .truncated, .failed: return .fault(Fault(.upstreamClosed))
@@ -60,14 +60,14 @@ extension CallerConnection {
 
     /// The answer's time is over: it goes to the caller as it comes.
     func stopLooking() {
-        guard exchange.look != nil, let upstream = exchange.upstream, upstream.state == .busy else { return }
+        guard exchange.answer.look != nil, let upstream = exchange.upstream, upstream.state == .busy else { return }
         perform(endLook(at: upstream, unseen: .slow))
     }
 
     private func endLook(
         at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
     ) -> Exchange.Action {
-        exchange.look = nil
+        exchange.answer.look = nil
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         var plain = body
@@ -78,7 +78,8 @@ extension CallerConnection {
         if let unseen { noteUnseen(unseen) }
         return follow(
             judge(
-                exchange.answerStatus, head: exchange.answerHeadLength, body: plain, in: upstream, bringsNonce: false))
+                exchange.answer.status, head: exchange.answer.headLength, body: plain, in: upstream, bringsNonce: false)
+        )
     }
 
     private func noteUnseen(_ reason: Unseen) {

@@ -8,7 +8,7 @@ extension CallerConnection {
     func answer(_ fault: Fault) {
         respond(status: fault.answer.status, closes: fault.answer.closes, fault: fault.kind) { closes in
             fault.message(
-                pseudonym: data.pseudonym, route: exchange.route?.name, headOnly: exchange.method == .head,
+                pseudonym: data.pseudonym, route: exchange.route?.name, headOnly: exchange.request.method == .head,
                 close: closes)
         }
     }
@@ -18,9 +18,9 @@ extension CallerConnection {
         guard let route = exchange.route else { return .none }
         // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
         // route itself counts it as a refusal, it is one.
-        let isAnswer = exchange.answerStatus == 403 && route.identity?.isRefusedBy403 != true
+        let isAnswer = exchange.answer.status == 403 && route.identity?.isRefusedBy403 != true
         if route.passesFinalRefusal || isAnswer, exchange.upstream != nil { return relayAnswer() }
-        return .fault(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answerStatus))
+        return .fault(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answer.status))
     }
 
     /// A request that may be forwarded no further is ours to answer (RFC 9110 section 7.6.2). What an OPTIONS asks for can be told; a
@@ -43,8 +43,10 @@ extension CallerConnection {
     /// The word that a sender waits for (RFC 9110 §10.1.1), where no upstream can give it: its body is wanted before the head leaves.
     /// - Returns: false when the connection is lost.
     func sendContinue() -> Bool {
-        guard exchange.expectsContinue, end == exchange.headLength, !exchange.requestComplete else { return true }
-        exchange.expectsContinue = false
+        guard exchange.request.expectsContinue, end == exchange.request.headLength, !exchange.request.isComplete else {
+            return true
+        }
+        exchange.request.expectsContinue = false
         var cursor = OutputCursor(buffers.scratch)
         cursor.append("HTTP/1.1 100 Continue\r\n\r\n")
         return sendInterim(cursor, in: buffers.scratch)
@@ -56,16 +58,16 @@ extension CallerConnection {
         releaseUpstream(reusable: false)
         leaveDesk()
         expectNothing()
-        let closes = closes || !exchange.keepsAlive || !requestIsConsumed || isLast
+        let closes = closes || !exchange.request.keepsAlive || !requestIsConsumed || isLast
         let message = message(closes)
         exchange.record.fault = fault
-        exchange.answerStatus = status
-        exchange.keepsAlive = exchange.keepsAlive && !closes
-        isLastWrite = !exchange.keepsAlive
+        exchange.answer.status = status
+        exchange.request.keepsAlive = exchange.request.keepsAlive && !closes
+        isLastWrite = !exchange.request.keepsAlive
         // Old callers send an empty line behind a body (RFC 9112 section 2.2). An upstream takes longer to answer than it takes to come.
-        if exchange.requestFraming != .none { exchange.asksToClose = false }
+        if exchange.request.framing != .none { exchange.request.asksToClose = false }
         guard sendMessage(message) else { return close() }
-        exchange.answerBegun = true
+        exchange.answer.hasBegun = true
         exchange.machine = Exchange()
         nextRequest()
     }

@@ -10,15 +10,15 @@ extension CallerConnection {
     // MARK: - Frame
 
     func frame() -> Fault? {
-        exchange.minorVersion = data.requestHead.minorVersion
-        exchange.keepsAlive = data.requestHead.keepAlive
-        exchange.asksToClose = !exchange.keepsAlive
-        exchange.requestFraming = stream.map(framing) ?? data.requestHead.framing
-        exchange.expectsContinue = data.requestHead.expectsContinue && exchange.minorVersion >= 1
+        exchange.request.minorVersion = data.requestHead.minorVersion
+        exchange.request.keepsAlive = data.requestHead.keepAlive
+        exchange.request.asksToClose = !exchange.request.keepsAlive
+        exchange.request.framing = stream.map(framing) ?? data.requestHead.framing
+        exchange.request.expectsContinue = data.requestHead.expectsContinue && exchange.request.minorVersion >= 1
         beginRequestBody()
-        exchange.bodyAt = exchange.headLength
-        exchange.method = methodOfHead()
-        exchange.upgrades = asksUpgrade()
+        exchange.request.bodyAt = exchange.request.headLength
+        exchange.request.method = methodOfHead()
+        exchange.request.upgrades = asksUpgrade()
         exchange.record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
         return checkForm()
     }
@@ -26,7 +26,7 @@ extension CallerConnection {
     private func framing(of stream: HTTP2Stream) -> RequestFraming {
         if let length = stream.contentLength { return .length(length) }
         // A short body may have come in one read with the head, its end and its trailers too.
-        return stream.isDrained && end == exchange.headLength && stream.trailers.isEmpty ? .none : .chunked
+        return stream.isDrained && end == exchange.request.headLength && stream.trailers.isEmpty ? .none : .chunked
     }
 
     private func methodOfHead() -> Method {
@@ -167,17 +167,17 @@ extension CallerConnection {
 
     func prepareReplay(on route: RoutePlan) {
         exchange.machine.idempotent = isIdempotent()
-        exchange.machine.body = exchange.requestFraming == .none ? .none : .retained
+        exchange.machine.body = exchange.request.framing == .none ? .none : .retained
         exchange.machine.replay = route.identity == nil ? .never : route.replay
         if exchange.machine.replay == .once, !route.replayMethods.isEmpty {
             let method = input[data.requestHead.method]
             if !route.replayMethods.contains(where: { equals(method, $0) }) { exchange.machine.replay = .never }
         }
-        exchange.retainsBody = exchange.machine.replay == .once && exchange.requestFraming != .none
-        if case .length(let length) = exchange.requestFraming, length > UInt64(route.replayBody) {
+        exchange.request.retainsBody = exchange.machine.replay == .once && exchange.request.framing != .none
+        if case .length(let length) = exchange.request.framing, length > UInt64(route.replayBody) {
             // Known from the start not to fit: nothing of it is kept, and it is lost with its first byte. Until then, as with
             // `Expect: 100-continue`, even a large request may be sent again.
-            exchange.retainsBody = false
+            exchange.request.retainsBody = false
         }
         chooseCaution(on: route)
     }

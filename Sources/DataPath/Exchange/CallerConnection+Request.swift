@@ -16,7 +16,7 @@ extension CallerConnection {
     /// - Parameter upstream: the exchange's, which the caller holds.
     func sendRequest(to upstream: UpstreamConnection) -> Exchange.Action {
         guard let route = exchange.route else { return .none }
-        guard !exchange.opensTunnel else {
+        guard !exchange.request.opensTunnel else {
             openTunnel()
             return .none
         }
@@ -36,7 +36,7 @@ extension CallerConnection {
                 composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
             }
         } else {
-            let carried = exchange.carried
+            let carried = exchange.token.carried
             if case .carried = exchange.machine.credential, let carried {
                 let fits = carried.withBytes { ready in
                     guard let line = self.credential(around: ready, of: route) else { return false }
@@ -73,9 +73,9 @@ extension CallerConnection {
         let isSent =
             asFields
             ? upstream.sendHead(
-                received: UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength]), route: route,
-                acceptsTrailers: acceptsTrailers, connects: exchange.upgrades,
-                ended: exchange.caution.isProbe || exchange.requestComplete && !exchange.upgrades)
+                received: UnsafeRawBufferPointer(rebasing: input[..<exchange.request.headLength]), route: route,
+                acceptsTrailers: acceptsTrailers, connects: exchange.request.upgrades,
+                ended: exchange.caution.isProbe || exchange.request.isComplete && !exchange.request.upgrades)
             : upstream.send(cursor.written(in: buffers.scratch))
         guard isSent else {
             upstream.lose(Fault(.upstreamClosed, retry: asFields ? .unsent : .ifRepeatable))
@@ -105,9 +105,9 @@ extension CallerConnection {
         route: RoutePlan, credential: UnsafeRawBufferPointer?, asFields: Bool = false, into cursor: inout OutputCursor
     ) {
         data.restoreHead(of: self)
-        let head = UnsafeRawBufferPointer(rebasing: input[..<exchange.headLength])
+        let head = UnsafeRawBufferPointer(rebasing: input[..<exchange.request.headLength])
         let framing: BodyFraming =
-            switch exchange.requestFraming {
+            switch exchange.request.framing {
             case _ where exchange.caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
@@ -116,7 +116,7 @@ extension CallerConnection {
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects =
             exchange.caution.holds
-            || (exchange.expectsContinue && end == exchange.headLength && !exchange.caution.isProbe)
+            || (exchange.request.expectsContinue && end == exchange.request.headLength && !exchange.caution.isProbe)
         let hop = forwardedHop(for: route)
         if asFields {
             writeRequest(
@@ -125,30 +125,31 @@ extension CallerConnection {
         } else {
             writeRequest(
                 data.requestHead, bytes: head.octets, edits: route.edits, credential: credential?.octets, hop: hop,
-                framing: framing, expectContinue: expects, upgrade: exchange.upgrades, asHEAD: exchange.caution.isProbe,
+                framing: framing, expectContinue: expects, upgrade: exchange.request.upgrades,
+                asHEAD: exchange.caution.isProbe,
                 into: &cursor)
         }
     }
 
     /// Back to the body's first byte, for a replay or a retry.
     func rewindBody() {
-        guard exchange.retainsBody || exchange.bodyAt == exchange.headLength else { return }
-        exchange.bodyAt = exchange.headLength
+        guard exchange.request.retainsBody || exchange.request.bodyAt == exchange.request.headLength else { return }
+        exchange.request.bodyAt = exchange.request.headLength
         beginRequestBody()
     }
 
     /// Over HTTP/2 the end of a body is told beside it, whatever length was announced; nghttp2 compares the two.
     func beginRequestBody() {
-        exchange.bodyBytes = 0
-        exchange.requestBody =
-            stream == nil || exchange.requestFraming == .none ? BodyReader(exchange.requestFraming) : .untilClose
-        exchange.requestComplete = exchange.requestBody.isComplete
+        exchange.request.bodyBytes = 0
+        exchange.request.body =
+            stream == nil || exchange.request.framing == .none ? BodyReader(exchange.request.framing) : .untilClose
+        exchange.request.isComplete = exchange.request.body.isComplete
     }
 
     /// Moves body bytes to the upstream while it takes them.
     /// - Parameter upstream: the exchange's, which the caller holds.
     func pumpRequestBody(to upstream: UpstreamConnection?) {
-        guard !exchange.requestComplete,
+        guard !exchange.request.isComplete,
             exchange.machine.phase == .asking || exchange.machine.phase == .relaying,
             let upstream, upstream.state == .busy
         else {
@@ -156,23 +157,23 @@ extension CallerConnection {
         }
         guard !exchange.caution.holds, !exchange.caution.isProbe else { return }
         for _ in 0..<Self.rounds {
-            guard !exchange.requestComplete, !upstream.isCongested, !upstream.outputLost else { return }
-            if exchange.bodyAt < end {
+            guard !exchange.request.isComplete, !upstream.isCongested, !upstream.outputLost else { return }
+            if exchange.request.bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
             }
-            if exchange.retainsBody {
+            if exchange.request.retainsBody {
                 if let block, end == block.count, !isWholePiece, !growForReplay(block.count) {
                     // Everything so far has been forwarded, so the block may be used again from behind the head.
-                    exchange.retainsBody = false
+                    exchange.request.retainsBody = false
                     exchange.machine.body = .lost
                     shrinkToHead()
                 }
             }
-            if !exchange.retainsBody {
-                end = exchange.headLength
-                exchange.bodyAt = exchange.headLength
-                if upstream.mayPass(from: self, left: exchange.requestBody.opaque, isAnnounced: true),
+            if !exchange.request.retainsBody {
+                end = exchange.request.headLength
+                exchange.request.bodyAt = exchange.request.headLength
+                if upstream.mayPass(from: self, left: exchange.request.body.opaque, isAnnounced: true),
                     let goesOn = passRequestBody(to: upstream)
                 {
                     if goesOn { continue }
@@ -192,20 +193,20 @@ extension CallerConnection {
                 return fail(Fault(.incompleteBody))
             }
         }
-        if !exchange.requestComplete { pumpLater() }
+        if !exchange.request.isComplete { pumpLater() }
     }
 
     /// Lets the kernel move the next piece.
     /// - Returns: whether the body goes on now; nil when this piece has to be copied.
     private func passRequestBody(to upstream: UpstreamConnection) -> Bool? {
-        let passage = upstream.pass(from: self, atMost: exchange.requestBody.opaque)
+        let passage = upstream.pass(from: self, atMost: exchange.request.body.opaque)
         switch passage {
         case .moved(let count):
             exchange.machine.body = .lost
-            exchange.bodyBytes &+= UInt64(count)
-            exchange.requestBody.passed(count)
-            if exchange.requestBody.isComplete {
-                exchange.requestComplete = true
+            exchange.request.bodyBytes &+= UInt64(count)
+            exchange.request.body.passed(count)
+            if exchange.request.body.isComplete {
+                exchange.request.isComplete = true
                 expectAnswer()
             } else {
                 expectProgress()
@@ -227,13 +228,13 @@ extension CallerConnection {
 
     /// The body of an HTTP/2 stream ends beside its bytes, and its trailers come with the end.
     private func endRequestBody(to upstream: UpstreamConnection) {
-        exchange.requestComplete = true
+        exchange.request.isComplete = true
         expectAnswer()
         let trailers = stream?.trailers ?? []
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
             upstream.sendBody(
-                raw, end, framing: exchange.requestFraming == .chunked ? .chunked : .none,
+                raw, end, framing: exchange.request.framing == .chunked ? .chunked : .none,
                 dropping: exchange.route?.edits.drop ?? NameSet())
         }
         if !sent { upstream.abandonOutput() }
@@ -244,19 +245,19 @@ extension CallerConnection {
 
     /// Gives a large block back once its body is on its way; the head stays, for the record.
     private func shrinkToHead() {
-        guard let large = block, large.count > buffers.blockSize, exchange.headLength <= buffers.blockSize / 2,
+        guard let large = block, large.count > buffers.blockSize, exchange.request.headLength <= buffers.blockSize / 2,
             let small = buffers.take()
         else { return }
-        small.put(UnsafeRawBufferPointer(rebasing: large[..<exchange.headLength]), at: 0)
+        small.put(UnsafeRawBufferPointer(rebasing: large[..<exchange.request.headLength]), at: 0)
         buffers.give(large)
         block = small
-        exchange.bodyAt = exchange.headLength
-        end = exchange.headLength
+        exchange.request.bodyAt = exchange.request.headLength
+        end = exchange.request.headLength
     }
 
     private func growForReplay(_ size: Int) -> Bool {
-        guard let route = exchange.route, size - exchange.headLength < route.replayBody else { return false }
-        return growBlock(to: min(size * 4, exchange.headLength + route.replayBody + buffers.blockSize))
+        guard let route = exchange.route, size - exchange.request.headLength < route.replayBody else { return false }
+        return growBlock(to: min(size * 4, exchange.request.headLength + route.replayBody + buffers.blockSize))
     }
 
     /// Decodes the next piece and sends it on.
@@ -264,23 +265,24 @@ extension CallerConnection {
     private func forwardBody(to upstream: UpstreamConnection) -> Bool {
         guard let block else { return false }
         // From here on some of the body is gone, unless it stays in the block.
-        if !exchange.retainsBody { exchange.machine.body = .lost }
+        if !exchange.request.retainsBody { exchange.machine.body = .lost }
         // In pieces, even when a retained body has made the block large: what a slow upstream leaves of a piece has to be kept.
-        let raw = UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<min(end, exchange.bodyAt + Self.pieceLimit)])
+        let raw = UnsafeRawBufferPointer(
+            rebasing: block[exchange.request.bodyAt..<min(end, exchange.request.bodyAt + Self.pieceLimit)])
         do throws(ChunkFault) {
-            let step = try exchange.requestBody.next(raw)
-            exchange.bodyAt += step.consumed
-            exchange.bodyBytes &+= UInt64(step.data.count)
-            guard exchange.bodyBytes <= data.limits.bodySize else {
+            let step = try exchange.request.body.next(raw)
+            exchange.request.bodyAt += step.consumed
+            exchange.request.bodyBytes &+= UInt64(step.data.count)
+            guard exchange.request.bodyBytes <= data.limits.bodySize else {
                 fail(Fault(.bigBody))
                 return false
             }
             if step.ended {
-                exchange.requestComplete = true
+                exchange.request.isComplete = true
                 expectAnswer()
             }
             let sent = upstream.sendBody(
-                raw, step, framing: exchange.requestFraming == .chunked ? .chunked : .none,
+                raw, step, framing: exchange.request.framing == .chunked ? .chunked : .none,
                 dropping: exchange.route?.edits.drop ?? NameSet())
             guard sent else {
                 upstream.abandonOutput()
@@ -300,21 +302,22 @@ extension CallerConnection {
     /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's part and reads on behind it.
     private func makeRoomBehindFragment() -> Bool {
         guard let block else { return false }
-        if !exchange.retainsBody, exchange.bodyAt > exchange.headLength {
-            let count = end - exchange.bodyAt
-            block.put(UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<end]), at: exchange.headLength)
-            exchange.bodyAt = exchange.headLength
-            end = exchange.headLength + count
+        if !exchange.request.retainsBody, exchange.request.bodyAt > exchange.request.headLength {
+            let count = end - exchange.request.bodyAt
+            block.put(
+                UnsafeRawBufferPointer(rebasing: block[exchange.request.bodyAt..<end]), at: exchange.request.headLength)
+            exchange.request.bodyAt = exchange.request.headLength
+            end = exchange.request.headLength + count
         }
         switch fill() {
         case .bytes: return true
         case .notNow:
             expectProgress()
             return false
-        case .blockFull where exchange.retainsBody && growForReplay(block.count):
+        case .blockFull where exchange.request.retainsBody && growForReplay(block.count):
             return true
-        case .blockFull where exchange.retainsBody:
-            exchange.retainsBody = false
+        case .blockFull where exchange.request.retainsBody:
+            exchange.request.retainsBody = false
             exchange.machine.body = .lost
             return true
         case .blockFull where makeRoomBehindHead():
@@ -330,7 +333,7 @@ extension CallerConnection {
 
     /// A head that fills its block leaves no room for a body, or for a chunk's line and trailers behind it.
     private func makeRoomBehindHead() -> Bool {
-        guard let block, block.count - exchange.headLength < buffers.blockSize else { return false }
-        return growBlock(to: exchange.headLength + 2 * buffers.blockSize)
+        guard let block, block.count - exchange.request.headLength < buffers.blockSize else { return false }
+        return growBlock(to: exchange.request.headLength + 2 * buffers.blockSize)
     }
 }

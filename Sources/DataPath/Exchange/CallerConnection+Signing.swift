@@ -26,7 +26,7 @@ extension CallerConnection {
         if signer.readsBody {
             request.bodySHA256 =
                 exchange.caution.isProbe
-                ? GatheredBody.emptyDigest : exchange.gathered?.digest ?? GatheredBody.emptyDigest
+                ? GatheredBody.emptyDigest : exchange.request.gathered?.digest ?? GatheredBody.emptyDigest
         }
         do throws(SigningFault) {
             let fields = try signer.sign(

@@ -54,19 +54,19 @@ extension CallerConnection {
             guard equalsIgnoringCase(input[field.name], plan.field) else { continue }
             guard !found else { return Fault(.subjectMissing) }
             found = true
-            exchange.subjectAt = field.value
+            exchange.request.subjectAt = field.value
         }
         guard found else { return Fault(.subjectMissing) }
         // The placeholder of `token_stub` stands for nobody, and is no token to exchange.
-        if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(exchange.subjectAt) {
+        if route.edits.dropsPlaceholders, input.octets.holdsPlaceholder(exchange.request.subjectAt) {
             return Fault(.subjectMissing)
         }
         if plan.source == .callerToken {
-            guard let token = bearerToken(in: exchange.subjectAt) else { return Fault(.subjectMissing) }
-            exchange.subjectAt = token
+            guard let token = bearerToken(in: exchange.request.subjectAt) else { return Fault(.subjectMissing) }
+            exchange.request.subjectAt = token
             return nil
         }
-        let value = input[exchange.subjectAt]
+        let value = input[exchange.request.subjectAt]
         guard isName(value.count), !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
             return Fault(.subjectMissing)
         }
@@ -98,14 +98,14 @@ extension CallerConnection {
         _ plan: SubjectPlan, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result {
         switch plan.source {
-        case .header: return body(input[exchange.subjectAt])
+        case .header: return body(input[exchange.request.subjectAt])
         case .certificate:
             guard let name = peer.tls?.names.first else { return body(UnsafeRawBufferPointer(start: nil, count: 0)) }
             return name.withUnsafeBytes(body)
         case .callerToken:
             return withUnsafeTemporaryAllocation(byteCount: SubjectPlan.digestSize, alignment: 1) { key in
                 key[0] = SubjectPlan.digestMark
-                sha256(input[exchange.subjectAt], into: UnsafeMutableRawBufferPointer(rebasing: key[1...]))
+                sha256(input[exchange.request.subjectAt], into: UnsafeMutableRawBufferPointer(rebasing: key[1...]))
                 return body(UnsafeRawBufferPointer(key))
             }
         }
@@ -124,7 +124,7 @@ extension CallerConnection {
             return RequestSubject(key: URLKey.with(heldPath, on: route) { ByteString($0) }, token: nil)
         }
         guard let plan = route.subject else { return nil }
-        let token = plan.source == .callerToken ? Secret(input[exchange.subjectAt]) : nil
+        let token = plan.source == .callerToken ? Secret(input[exchange.request.subjectAt]) : nil
         return RequestSubject(key: withSubjectKey(plan) { ByteString($0) }, token: token)
     }
 }

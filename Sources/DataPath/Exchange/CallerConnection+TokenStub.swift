@@ -18,10 +18,10 @@ extension CallerConnection {
         guard announcesForm else {
             return refuseToken("invalid_request", "a token request is application/x-www-form-urlencoded")
         }
-        if case .length(let length) = exchange.requestFraming, length > TokenForm.longest {
+        if case .length(let length) = exchange.request.framing, length > TokenForm.longest {
             return refuseTokenForm(.bigBody)
         }
-        exchange.tokenForm = TokenForm()
+        exchange.request.tokenForm = TokenForm()
         // The whole form has one deadline, as a head has: a form is no load that may take its time.
         expect(by: loop.now + data.limits.headTimeout, kind: Deadline.form)
         guard sendContinue() else { return close() }
@@ -36,26 +36,28 @@ extension CallerConnection {
     /// Reads on as far as there is something to read. What has been read is overwritten at once: it holds the caller's secrets, and blocks
     /// are used again.
     func readTokenForm() {
-        while stage == .exchanging, exchange.tokenForm != nil, !exchange.requestComplete {
-            if exchange.bodyAt < end {
+        while stage == .exchanging, exchange.request.tokenForm != nil, !exchange.request.isComplete {
+            if exchange.request.bodyAt < end {
                 guard let isNew = takeOfForm() else { return }
                 if isNew { continue }
             }
             if let block {
                 // A chunk's line may have come in part.
-                block.put(UnsafeRawBufferPointer(rebasing: block[exchange.bodyAt..<end]), at: exchange.headLength)
-                end = exchange.headLength + end - exchange.bodyAt
-                exchange.bodyAt = exchange.headLength
+                block.put(
+                    UnsafeRawBufferPointer(rebasing: block[exchange.request.bodyAt..<end]),
+                    at: exchange.request.headLength)
+                end = exchange.request.headLength + end - exchange.request.bodyAt
+                exchange.request.bodyAt = exchange.request.headLength
             }
             switch fill() {
             case .bytes: break
             case .notNow: return
             case .blockFull:
-                guard let block, block.count - exchange.headLength < buffers.blockSize,
-                    growBlock(to: exchange.headLength + 2 * buffers.blockSize)
+                guard let block, block.count - exchange.request.headLength < buffers.blockSize,
+                    growBlock(to: exchange.request.headLength + 2 * buffers.blockSize)
                 else { return refuseTokenForm(.outOfMemory, retryAfter: 1) }
             case .noBuffer: return refuseTokenForm(.outOfMemory, retryAfter: 1)
-            case .ended where stream != nil: exchange.requestComplete = true
+            case .ended where stream != nil: exchange.request.isComplete = true
             case .ended, .truncated, .failed: return refuseTokenForm(.incompleteBody)
             }
         }
@@ -65,18 +67,18 @@ extension CallerConnection {
     /// - Returns: whether anything was taken; nil when the exchange has ended.
     private func takeOfForm() -> Bool? {
         guard let block else { return false }
-        let raw = UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end])
+        let raw = UnsafeMutableRawBufferPointer(rebasing: block[exchange.request.bodyAt..<end])
         do throws(ChunkFault) {
-            let step = try exchange.requestBody.next(UnsafeRawBufferPointer(raw))
-            exchange.bodyBytes &+= UInt64(step.data.count)
-            guard exchange.bodyBytes <= TokenForm.longest else {
+            let step = try exchange.request.body.next(UnsafeRawBufferPointer(raw))
+            exchange.request.bodyBytes &+= UInt64(step.data.count)
+            guard exchange.request.bodyBytes <= TokenForm.longest else {
                 refuseTokenForm(.bigBody)
                 return nil
             }
-            exchange.tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
+            exchange.request.tokenForm?.read(UnsafeRawBufferPointer(rebasing: raw[step.data]))
             UnsafeMutableRawBufferPointer(rebasing: raw[..<step.consumed]).wipe()
-            exchange.bodyAt += step.consumed
-            if step.ended { exchange.requestComplete = true }
+            exchange.request.bodyAt += step.consumed
+            if step.ended { exchange.request.isComplete = true }
             return step.consumed > 0 || step.ended
         } catch {
             refuseTokenForm(.malformedRequest)
@@ -91,17 +93,17 @@ extension CallerConnection {
 
     /// Nothing behind an incomplete body is read any more, so what is there can only be the form's.
     private func wipeForm() {
-        guard let block, !exchange.requestComplete, exchange.bodyAt < end else { return }
-        UnsafeMutableRawBufferPointer(rebasing: block[exchange.bodyAt..<end]).wipe()
+        guard let block, !exchange.request.isComplete, exchange.request.bodyAt < end else { return }
+        UnsafeMutableRawBufferPointer(rebasing: block[exchange.request.bodyAt..<end]).wipe()
     }
 
     private func finishTokenForm() {
-        guard stage == .exchanging, exchange.requestComplete, let stub = exchange.route?.tokenStub,
-            let verdict = exchange.tokenForm?.end()
+        guard stage == .exchanging, exchange.request.isComplete, let stub = exchange.route?.tokenStub,
+            let verdict = exchange.request.tokenForm?.end()
         else {
             return
         }
-        exchange.tokenForm = nil
+        exchange.request.tokenForm = nil
         switch verdict {
         case .grant(let grant) where stub.grants.contains(grant):
             respondToToken(200, body: stub.token(for: grant))
@@ -117,10 +119,11 @@ extension CallerConnection {
     }
 
     private func respondToToken(_ status: Int, lines: String = "", body: String) {
-        exchange.tokenForm = nil
+        exchange.request.tokenForm = nil
         wipeForm()
         respond(status: status, closes: false, fault: nil) { closes in
-            TokenStubPlan.message(status, lines: lines, body: body, headOnly: exchange.method == .head, closes: closes)
+            TokenStubPlan.message(
+                status, lines: lines, body: body, headOnly: exchange.request.method == .head, closes: closes)
         }
     }
 }

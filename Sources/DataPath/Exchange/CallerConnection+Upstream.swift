@@ -4,7 +4,7 @@ internal import Reactor
 extension CallerConnection: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
         guard hasExchange, connection === exchange.upstream else { return }
-        exchange.upstreamAddress = connection.address?.logAddress
+        exchange.record.upstreamAddress = connection.address?.logAddress
         perform(exchange.machine.on(.connected), on: connection)
         continueIfReading()
     }
@@ -18,11 +18,11 @@ extension CallerConnection: UpstreamUser {
     func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
         guard hasExchange, connection === exchange.upstream else { return }
         exchange.upstream = nil
-        exchange.look = nil
-        if exchange.answerBegun { return cut(fault) }
+        exchange.answer.look = nil
+        if exchange.answer.hasBegun { return cut(fault) }
         rewindBody()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
-        let seen = exchange.interimAnswers > 0 ? Fault(fault.kind, retry: .never) : fault
+        let seen = exchange.answer.interims > 0 ? Fault(fault.kind, retry: .never) : fault
         exchange.lostAt = connection.address
         let elsewhere = connection.group.hasAnother(than: connection.address)
         perform(exchange.machine.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))

@@ -25,6 +25,8 @@ struct ExchangeRecord {
     var challenge: HeldChallenge?
     var bytesInBefore: UInt64 = 0
     var bytesOutBefore: UInt64 = 0
+    var upstreamAddress: LogAddress?
+    var usedHTTP2 = false
 
     mutating func noteHead(method: ByteRange, target: ByteRange) {
         self.method = method

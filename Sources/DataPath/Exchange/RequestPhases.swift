@@ -27,7 +27,7 @@ extension CallerConnection {
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return .fault(fault) }
         // A body that is announced too large costs nobody a token or a connection.
-        if case .length(let length) = exchange.requestFraming, length > data.limits.bodySize {
+        if case .length(let length) = exchange.request.framing, length > data.limits.bodySize {
             return .fault(Fault(.bigBody))
         }
         // A request that must not meet a credential is refused before one is looked up.
@@ -101,7 +101,7 @@ extension CallerConnection {
     private func connect(fresh: Bool) -> Exchange.Action {
         guard let route = exchange.route else { return .none }
         var fresh = fresh
-        if exchange.upstream != nil, exchange.bodyBytes > 0, leavesCutBody() { fresh = true }
+        if exchange.upstream != nil, exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
         releaseUpstream(reusable: canReuseHeldAnswer())
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
@@ -110,11 +110,12 @@ extension CallerConnection {
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
-            for: self, fresh: fresh || exchange.opensTunnel, upgrades: exchange.upgrades, avoiding: exchange.lostAt,
+            for: self, fresh: fresh || exchange.request.opensTunnel, upgrades: exchange.request.upgrades,
+            avoiding: exchange.lostAt,
             once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
             binds: exchange.bindsConnection)
         exchange.upstream = connection
-        exchange.upstreamAddress = connection.address?.logAddress
+        exchange.record.upstreamAddress = connection.address?.logAddress
         expectNothing()
         guard connection.state == .busy else { return .none }
         let action = exchange.machine.on(.connected)
@@ -133,7 +134,7 @@ extension CallerConnection {
     /// - Returns: nil to read on, after an answer that is not the last one, or where the body is to be seen first.
     func takeAnswer(head length: Int, from upstream: UpstreamConnection) -> Exchange.Action? {
         let status = data.responseHead.status
-        let opensTunnel = exchange.upgrades && (upstream.stream == nil ? status == 101 : status == 200)
+        let opensTunnel = exchange.request.upgrades && (upstream.stream == nil ? status == 101 : status == 200)
         if opensTunnel, upstream.stream == nil, !isSwitchedAsAsked(by: upstream) {
             return .fault(Fault(.upstreamGarbage, detail: "it switches to another protocol than was asked for"))
         }
@@ -142,17 +143,17 @@ extension CallerConnection {
             // The proxy's word to us; the caller has no part in it.
             return .fault(Fault(.proxyRefused, receivedStatus: status))
         }
-        exchange.answerStatus = opensTunnel ? 101 : status
-        exchange.usedHTTP2 = upstream.stream != nil
+        exchange.answer.status = opensTunnel ? 101 : status
+        exchange.record.usedHTTP2 = upstream.stream != nil
         upstream.noteAnswer(data.responseHead, in: upstream.input.octets)
         exchange.record.firstByteAt = loop.now
         let framing = data.responseHead.framing(
-            forMethodHEAD: exchange.method == .head || exchange.caution.isProbe, connect: false)
+            forMethodHEAD: exchange.request.method == .head || exchange.caution.isProbe, connect: false)
         // Over HTTP/2 the end is told beside the body, whatever length was announced.
-        exchange.answerBody = upstream.stream == nil || framing == .none ? BodyReader(framing) : .untilClose
-        exchange.answerPersistent = data.responseHead.keepAlive && framing != .untilClose
-        exchange.answerHeadLength = length
-        exchange.answerHeadFraming = framing
+        exchange.answer.body = upstream.stream == nil || framing == .none ? BodyReader(framing) : .untilClose
+        exchange.answer.isPersistent = data.responseHead.keepAlive && framing != .untilClose
+        exchange.answer.headLength = length
+        exchange.answer.headFraming = framing
         if data.responseHead.hasChallenges { ownIfBound(upstream) }
         let bringsNonce = takeNonce(of: upstream, head: length)
         if beginLook(at: status, in: upstream) { return nil }

@@ -207,7 +207,7 @@ package final class DataLoop {
     /// Makes `requestHead` the caller's again, if another request used the scratch since.
     func restoreHead(of caller: CallerConnection) {
         guard headOwner != ObjectIdentifier(caller) else { return }
-        let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.exchange.headLength])
+        let bytes = UnsafeRawBufferPointer(rebasing: caller.input[..<caller.exchange.request.headLength])
         do throws(HeadFault) { _ = try parseRequest(bytes, for: caller) } catch {
             // The same bytes have been parsed before.
             preconditionFailure("a head that parsed once no longer does")
@@ -312,7 +312,7 @@ package final class DataLoop {
         }
         guard let access,
             plan.accessPolicy.admits(
-                status: caller.exchange.answerStatus,
+                status: caller.exchange.answer.status,
                 faulted: caller.exchange.record.fault != nil || caller.exchange.record.incomplete != .none)
         else {
             return
@@ -320,15 +320,16 @@ package final class DataLoop {
         _ = access.append { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
             line.route = caller.exchange.route?.logName ?? 0
-            line.status = UInt16(clamping: caller.exchange.answerStatus)
+            line.status = UInt16(clamping: caller.exchange.answer.status)
             line.bytesIn = caller.bytesIn - caller.exchange.record.bytesInBefore
             line.bytesOut = caller.answerBytes
             line.incomplete = caller.exchange.record.incomplete
             line.caller = caller.peer.address?.logAddress ?? LogAddress()
-            line.upstream = caller.exchange.upstreamAddress ?? LogAddress()
-            line.callerProtocol = caller.stream != nil ? .http2 : caller.exchange.minorVersion == 0 ? .http10 : .http11
+            line.upstream = caller.exchange.record.upstreamAddress ?? LogAddress()
+            line.callerProtocol =
+                caller.stream != nil ? .http2 : caller.exchange.request.minorVersion == 0 ? .http10 : .http11
             line.upstreamProtocol =
-                caller.exchange.record.sentAt == 0 ? .none : caller.exchange.usedHTTP2 ? .http2 : .http11
+                caller.exchange.record.sentAt == 0 ? .none : caller.exchange.record.usedHTTP2 ? .http2 : .http11
             if caller.exchange.record.tokenAt > caller.exchange.record.startedAt {
                 line.tokenWait = caller.exchange.record.tokenAt - caller.exchange.record.startedAt
             }
@@ -356,7 +357,7 @@ package final class DataLoop {
     private func count(_ caller: CallerConnection, _ total: UInt64, in metrics: borrowing LoopMetrics) {
         let row = caller.exchange.route.flatMap { $0.isConfigured ? $0.index : nil }
         metrics.finished(
-            route: row, status: caller.exchange.answerStatus, nanoseconds: total, cache: caller.exchange.record.cache)
+            route: row, status: caller.exchange.answer.status, nanoseconds: total, cache: caller.exchange.record.cache)
         let isWhole = caller.exchange.record.incomplete == .none
         if caller.exchange.record.replayed {
             metrics.replayed(route: row, refused: isWhole && caller.exchange.record.fault != nil)

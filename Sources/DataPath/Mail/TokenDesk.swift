@@ -68,7 +68,7 @@ package final class TokenDesk {
     /// - Returns: what there is to do at once.
     func wait(_ caller: CallerConnection, slot: Slot) -> Exchange.Action {
         guard hasRoom else { return refuse(caller) }
-        caller.exchange.waitsFor = slot
+        caller.exchange.token.waitsFor = slot
         count(caller)
         let isFirst = waiting[slot] == nil
         waiting[slot, default: WaitingLine()].append(caller)
@@ -87,9 +87,9 @@ package final class TokenDesk {
             ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
             method: Array(caller.heldMethod),
             isReplayable: caller.exchange.machine.replay == .once
-                && (caller.exchange.machine.body == .none || caller.exchange.retainsBody
+                && (caller.exchange.machine.body == .none || caller.exchange.request.retainsBody
                     || caller.exchange.caution.way != .send),
-            isSafe: caller.exchange.method != .other, subject: caller.subject(on: route))
+            isSafe: caller.exchange.request.method != .other, subject: caller.subject(on: route))
         if keeper.send(.cold(request), from: loopIndex) { return .none }
         unpark(caller)
         return refuse(caller)
@@ -104,42 +104,44 @@ package final class TokenDesk {
 
     private func park(_ caller: CallerConnection) -> Ticket {
         lastTicket += 1
-        caller.exchange.ticket = lastTicket
+        caller.exchange.token.ticket = lastTicket
         count(caller)
         parked[lastTicket] = caller
         return Ticket(loop: loopIndex, number: lastTicket)
     }
 
     private func unpark(_ caller: CallerConnection) {
-        guard caller.exchange.ticket != 0 else { return }
-        parked[caller.exchange.ticket] = nil
-        caller.exchange.ticket = 0
+        guard caller.exchange.token.ticket != 0 else { return }
+        parked[caller.exchange.token.ticket] = nil
+        caller.exchange.token.ticket = 0
         uncount(caller)
     }
 
     private func count(_ caller: CallerConnection) {
-        guard caller.exchange.countedAt == nil, let identity = caller.exchange.route?.identity?.index else { return }
-        caller.exchange.countedAt = identity
+        guard caller.exchange.token.countedAt == nil, let identity = caller.exchange.route?.identity?.index else {
+            return
+        }
+        caller.exchange.token.countedAt = identity
         data.count(for: caller.exchange.route) { $0.waitBegan(identity: identity) }
     }
 
     private func uncount(_ caller: CallerConnection) {
-        guard let identity = caller.exchange.countedAt else { return }
-        caller.exchange.countedAt = nil
+        guard let identity = caller.exchange.token.countedAt else { return }
+        caller.exchange.token.countedAt = nil
         data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity) }
     }
 
     /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.
     func leave(_ caller: CallerConnection) {
-        if let slot = caller.exchange.waitsFor {
-            caller.exchange.waitsFor = nil
+        if let slot = caller.exchange.token.waitsFor {
+            caller.exchange.token.waitsFor = nil
             uncount(caller)
             waiters -= 1
             waiting[slot]?.remove(caller)
             if waiting[slot]?.isEmpty == true { waiting[slot] = nil }
         }
-        if caller.exchange.ticket != 0 {
-            let ticket = Ticket(loop: loopIndex, number: caller.exchange.ticket)
+        if caller.exchange.token.ticket != 0 {
+            let ticket = Ticket(loop: loopIndex, number: caller.exchange.token.ticket)
             unpark(caller)
             _ = keeper.send(.left(ticket: ticket), from: loopIndex)
         }
@@ -148,9 +150,9 @@ package final class TokenDesk {
 
     /// The ticket under which the keeper waits for what the caller's request finds out, which is reported once.
     private func takeScoutTicket(of caller: CallerConnection) -> Ticket? {
-        guard caller.exchange.scoutTicket != 0 else { return nil }
-        defer { caller.exchange.scoutTicket = 0 }
-        return Ticket(loop: loopIndex, number: caller.exchange.scoutTicket)
+        guard caller.exchange.token.scoutTicket != 0 else { return nil }
+        defer { caller.exchange.token.scoutTicket = 0 }
+        return Ticket(loop: loopIndex, number: caller.exchange.token.scoutTicket)
     }
 
     // MARK: - Reporting
@@ -183,7 +185,7 @@ package final class TokenDesk {
     }
 
     func reportSuccess(_ caller: CallerConnection) {
-        caller.exchange.scoutTicket = 0
+        caller.exchange.token.scoutTicket = 0
         guard let (slot, generation) = caller.exchange.machine.credential.sent, reported[slot] != generation else {
             return
         }
@@ -238,7 +240,7 @@ package final class TokenDesk {
         callers.reserveCapacity(line.count)
         while let caller = line.first {
             line.remove(caller)
-            caller.exchange.waitsFor = nil
+            caller.exchange.token.waitsFor = nil
             uncount(caller)
             callers.append(caller)
         }
@@ -257,20 +259,20 @@ package final class TokenDesk {
         let event: Exchange.Event
         switch answer {
         case .use(let slot, let granted):
-            caller.exchange.justGranted = granted
+            caller.exchange.token.justGranted = granted
             let credential = Exchange.Credential.token(slot: slot, generation: 0)
             event = isParked ? .verdict(.replay(credential)) : .granted(credential)
         case .bare(let scout):
-            if scout { caller.exchange.scoutTicket = ticket }
+            if scout { caller.exchange.token.scoutTicket = ticket }
             let credential = Exchange.Credential.bare(scout: scout)
             event = isParked ? .verdict(.replay(credential)) : .granted(credential)
         case .carry(let line, let slot, let generation):
-            caller.exchange.carried = line
+            caller.exchange.token.carried = line
             // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
-            caller.exchange.scoutTicket = ticket
+            caller.exchange.token.scoutTicket = ticket
             event = .granted(.carried(slot: slot, generation: generation))
         case .once(let line):
-            caller.exchange.carried = line
+            caller.exchange.token.carried = line
             let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
             event = isParked ? .verdict(.replay(credential)) : .granted(credential)
         case .retry: return parkCold(caller)
@@ -295,7 +297,7 @@ package protocol KeeperInbox: AnyObject, Sendable {
 
 extension CallerConnection: Waiter {
     var waitingIndex: Int? {
-        get { exchange.waitingIndex }
-        set { exchange.waitingIndex = newValue }
+        get { exchange.token.waitingIndex }
+        set { exchange.token.waitingIndex = newValue }
     }
 }

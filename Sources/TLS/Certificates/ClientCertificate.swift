@@ -172,8 +172,8 @@ func encoded(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> I
     guard count > 0 else { return nil }
     var octets = [UInt8](repeating: 0, count: Int(count))
     let written = octets.withUnsafeMutableBufferPointer { buffer in
-        var place = buffer.baseAddress
-        return write(&place)
+        var output = buffer.baseAddress
+        return write(&output)
     }
     return written == count ? octets : nil
 }

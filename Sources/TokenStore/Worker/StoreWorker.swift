@@ -365,7 +365,7 @@ extension StoreWorker {
         return .newer(version: version)
     }
 
-    private func fail(_ fault: TableFault, at place: String? = nil) -> StoreOpening {
+    private func fail(_ fault: TableFault, at file: String? = nil) -> StoreOpening {
         state = .failing
         let told = record(StoreFault(fault.storeFault.kind, "\(file ?? path): \(fault.text)"))
         return .degraded(told.message)
