@@ -135,3 +135,18 @@ extension House.Module {
         return found.sorted { $0.key < $1.key }.map(\.value)
     }
 }
+
+extension [House.Arrow] {
+    /// The arrows that lie on a circle: whose end leads back to their beginning.
+    var circles: [House.Arrow] {
+        let targets = Dictionary(grouping: self, by: \.from).mapValues { $0.map(\.to) }
+        return filter { arrow in
+            var reached: Set<String> = []
+            var open = [arrow.to]
+            while let room = open.popLast() {
+                for next in targets[room] ?? [] where reached.insert(next).inserted { open.append(next) }
+            }
+            return reached.contains(arrow.from)
+        }
+    }
+}

@@ -37,7 +37,7 @@ enum Seams {
         "Sources/World/TimeSource.swift": Implementation(
             ["clock_gettime(", "nanosleep("], "the clocks outside the loops"),
         "Sources/World/WorkerThread.swift": Implementation(["pthread_create("], "the one that makes threads"),
-        "Sources/TLS/Keys/SystemRandom.swift": Implementation(["RAND_bytes(", "getrandom("], "the randomness"),
+        "Sources/TLS/OpenSSL/SystemRandom.swift": Implementation(["RAND_bytes(", "getrandom("], "the randomness"),
         "Sources/CLinux/include/shim.h": Implementation(
             ["clock_gettime(", "cardea_boottime(", "cardea_wall_milliseconds(", "poll("],
             "declares what the kernel's seam calls"),
@@ -76,12 +76,12 @@ enum Seams {
             ["Hasher("], "buckets whose order nobody sees, keyed by the runtime's seed"),
         "Sources/TLS/Connections/TicketKeys.swift": Implementation(
             ["SystemRandom()", "SystemRandom.fill("], "keys of OpenSSL's own making, as those of every handshake"),
-        "Sources/TLS/Certificates/CertificateMint.swift": Implementation(
+        "Sources/TLS/Identities/CertificateMint.swift": Implementation(
             ["SystemRandom()"], "a serial number, beside a key and a signature that OpenSSL makes by its generator"),
         "Sources/TokenStore/File/KeyFile.swift": Implementation(["SystemRandom()"], "makes a key that stays on disk"),
         "Sources/Keeping/Keeper/Mail/Keeper.swift": Implementation(
             ["Task("], "a task on the keeper's own loop, which is its executor"),
-        "Sources/Gateway/Lifecycle/Platform.swift": Implementation(
+        "Sources/Gateway/Platform/Platform.swift": Implementation(
             ["Kernel()", "SystemTime()", "SystemRandom()", "Resolver()", "BlockingThread()", "WorkerThread("],
             "hands the real forms to a gateway"),
         "Sources/cardea/Commands/CertificateAuthorityCommand.swift": Implementation(["SystemTime()"], "a command"),

@@ -9,7 +9,7 @@ import TokenStore
     let disk = SmallDisk(megabytes: 16)
 
     private func open(on disk: SmallDisk) throws -> TokenStore {
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.spilledKinds = [3]
         let store = TokenStore(path: disk.database, keys: try ring(1), options: options)
         try #require(store.open(now: 0).census != nil)
@@ -86,7 +86,7 @@ import TokenStore
 
     /// A refresh token that was replaced is good for nothing: what has taken its place has to be stored, again and again.
     @Test func `rows that cannot be had anew are stored on a full disk`() async throws {
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.lastingKinds = [2]
         let store = TokenStore(path: disk.database, keys: try ring(1), options: options)
         try #require(store.open(now: 0).census != nil)

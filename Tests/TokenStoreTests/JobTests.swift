@@ -9,7 +9,7 @@ import TokenStore
     let folder = Folder()
 
     private func open(_ keys: SealingKeyRing) throws -> TokenStore {
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.spilledKinds = [3]
         let store = TokenStore(path: folder.database, keys: keys, options: options)
         try #require(store.open(now: 0).census != nil)

@@ -65,7 +65,7 @@ import TokenStore
     }
 
     @Test func `a full queue refuses at once`() async throws {
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.queueLimit = 2
         let store = TokenStore(path: folder.database, keys: try ring(1), options: options)
         _ = store.open(now: 0)
@@ -89,7 +89,7 @@ import TokenStore
     // MARK: - Space and permissions
 
     @Test func `at its bound the file takes no more, but deletions, and then again`() async throws {
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.maximumBytes = 128 << 10
         let store = TokenStore(path: folder.database, keys: try ring(1), options: options)
         _ = store.open(now: 0)

@@ -9,15 +9,15 @@ import TokenStore
     let folder = Folder()
     static let hour: Int64 = 3_600_000
 
-    private func options(maximumBytes: Int = 2 << 30, now: Int64 = 0) -> TokenStore.Options {
-        var options = TokenStore.Options()
+    private func options(maximumBytes: Int = 2 << 30, now: Int64 = 0) -> StoreOptions {
+        var options = StoreOptions()
         options.spilledKinds = [3]
         options.maximumBytes = maximumBytes
         options.time = ScriptedTime(wall: now * 1_000_000)
         return options
     }
 
-    private func open(_ options: TokenStore.Options, _ keys: SealingKeyRing, now: Int64 = 0) -> (
+    private func open(_ options: StoreOptions, _ keys: SealingKeyRing, now: Int64 = 0) -> (
         TokenStore, StoreOpening
     ) {
         let store = TokenStore(path: folder.database, keys: keys, options: options)

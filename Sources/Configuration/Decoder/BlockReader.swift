@@ -146,3 +146,27 @@ extension ValueType {
         }
     }
 }
+
+extension BlockReader {
+    /// Every secret that is written, by its key; of several at one key the second is `key 2`. Names of the user's own stand behind the key,
+    /// with dots between them.
+    package var writtenSecrets: [NamedSecretReference] {
+        block.keys.flatMap { spec in entry(spec.name).map { Self.secrets($0.value, spec.type, spec.name) } ?? [] }
+    }
+
+    private static func secrets(_ node: Node, _ type: ValueType, _ name: String) -> [NamedSecretReference] {
+        switch type.fitting(node) {
+        case .secret:
+            let reference = node.scalar.flatMap { try? SecretReference(text: $0.text) }
+            return reference.map { [NamedSecretReference(name, $0)] } ?? []
+        case .list(let item):
+            return (node.list ?? []).enumerated().flatMap { index, node in
+                secrets(node, item, index == 0 ? name : "\(name) \(index + 1)")
+            }
+        case .named(_, let item):
+            return (node.map ?? []).flatMap { secrets($0.value, item, "\(name).\($0.key)") }
+        case .block(let block): return BlockReader(node, block, mark: node.mark, findings: Findings()).writtenSecrets
+        default: return []
+        }
+    }
+}

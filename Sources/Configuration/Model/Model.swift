@@ -41,9 +41,6 @@ public struct Configuration: Sendable {
     public func identity(named name: String) -> Identity? { identities.first { $0.name == name } }
 }
 
-/// `secret_files`: what a secret file that others can read leads to (docs/design/security.md#invariant-7).
-public enum SecretFilePolicy: String, Sendable, CaseIterable { case warn, strict }
-
 /// `limits`: how much is held at most.
 public struct Limits: Sendable, Equatable {
     /// Callers' connections; nil: as the file-descriptor limit allows.

@@ -414,6 +414,3 @@ extension Arrival: UpstreamUser {
 
     func upstreamTimedOut(_ connection: UpstreamConnection) {}
 }
-
-/// Who can serve a connection.
-package enum ApplicationProtocol: Sendable { case http1, http2 }

@@ -1,5 +1,6 @@
 package import Handshakes
 package import HotCache
+package import Tokens
 
 /// A report of a loop to the keeper: for misses one for each slot and flight, and one for each request where the request itself matters.
 package enum LoopReport: Sendable {
@@ -97,4 +98,18 @@ package enum TokenAnswer: Sendable {
     /// The caller gets the challenge as received.
     case pass
     case fault(Fault)
+}
+
+/// For whom a request is, as the keeper is told.
+package struct RequestSubject: Sendable {
+    /// The subject in the token's key: a name, the digest of the caller's token, or a `URLKey`.
+    package let key: ByteString
+    /// The caller's token itself.
+    package let token: Secret?
+}
+
+/// The keeper's end of the mail, as a loop sees it.
+package protocol KeeperInbox: AnyObject, Sendable {
+    /// - Returns: false when the keeper's mailbox is full.
+    func send(_ report: LoopReport, from loop: Int) -> Bool
 }

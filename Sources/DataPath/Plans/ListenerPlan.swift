@@ -88,3 +88,6 @@ package struct ProxyProtocolPlan: Sendable {
         self.from = from
     }
 }
+
+/// Who can serve a connection.
+package enum ApplicationProtocol: Sendable { case http1, http2 }

@@ -35,7 +35,7 @@ extension Gateway {
             events.error("store not used", [LogField("path", .name(path)), LogField("reason", .name(error.text))])
             return OpenedStore(store: nil, state: .refused(error.text), marksUnreadable: true)
         }
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.spilledKinds = RowKind.spilled
         options.lastingKinds = RowKind.lasting
         options.time = time

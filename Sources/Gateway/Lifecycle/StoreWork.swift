@@ -181,7 +181,7 @@ extension Gateway {
         let keys = StoreKeys(configuration, path: path, environment: environment)
         let ring: SealingKeyRing
         do throws(StoreKeys.Problem) { ring = try keys.read() } catch { throw StoreRefusal(error.text) }
-        var options = TokenStore.Options()
+        var options = StoreOptions()
         options.spilledKinds = RowKind.spilled
         options.openTimeout = 60_000
         // Whoever asks for a look must find the file as it was.

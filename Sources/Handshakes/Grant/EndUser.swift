@@ -14,16 +14,3 @@ public enum EndUser: Sendable {
         return JWTTimes(token)?.expires
     }
 }
-
-extension OAuth2Handshake {
-    /// A configured text with the user's name in it. What is written around a name is fixed, so that no name can pass for another one's.
-    static func filled(_ text: String, for user: EndUser?) throws(GrantFailure) -> String {
-        guard text.contains(EndUser.placeholder) else { return text }
-        guard case .name(let name)? = user else {
-            throw .configuration(reason: "\(EndUser.placeholder): the route has no subject with a name")
-        }
-        // Octet by octet, and what was put in is not looked at again.
-        let filled = Array(text.utf8).replacing(Array(EndUser.placeholder.utf8), with: Array(name.utf8))
-        return String(decoding: filled, as: UTF8.self)
-    }
-}

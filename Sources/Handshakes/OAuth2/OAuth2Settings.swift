@@ -156,3 +156,13 @@ extension OAuth2Settings.Grant {
     /// Whether only a person can make it.
     var needsPerson: Bool { self == .authorizationCode || self == .deviceCode }
 }
+
+extension OAuth2Settings.TokenExchange.Subject {
+    init(_ token: SubjectToken?) {
+        switch token {
+        case .identity(let name)?: self = .identity(name)
+        case .secret?: self = .secret
+        case nil: self = .caller
+        }
+    }
+}

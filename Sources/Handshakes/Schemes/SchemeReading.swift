@@ -11,16 +11,6 @@ extension BlockReader {
     func nanoseconds(_ key: String) -> UInt64 { UInt64(clamping: duration(key).wholeNanoseconds) }
 }
 
-extension OAuth2Settings.TokenExchange.Subject {
-    init(_ token: SubjectToken?) {
-        switch token {
-        case .identity(let name)?: self = .identity(name)
-        case .secret?: self = .secret
-        case nil: self = .caller
-        }
-    }
-}
-
 extension IssuerURL {
     /// Stands where a file's URL cannot be called, until the handshake is made.
     static let unreadable = IssuerURL(scheme: "https", host: "", port: 443, path: "/")

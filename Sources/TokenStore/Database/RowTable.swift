@@ -29,7 +29,7 @@ final class RowTable {
 
     /// Opens the file and reads what is not spilled.
     init(
-        path: String, keys: SealingKeyRing, options: TokenStore.Options, now: Int64, census: inout StoreCensus,
+        path: String, keys: SealingKeyRing, options: StoreOptions, now: Int64, census: inout StoreCensus,
         rows: inout [StoredRow]
     ) throws(TableFault) {
         database = try Database(path: path)

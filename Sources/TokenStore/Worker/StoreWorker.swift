@@ -9,7 +9,7 @@ internal import TLS
 final class StoreWorker: @unchecked Sendable {
     let path: String
     private var keys: SealingKeyRing
-    let options: TokenStore.Options
+    let options: StoreOptions
     let queue: OperationQueue
     let shared = Mutex(Shared())
 
@@ -45,7 +45,7 @@ final class StoreWorker: @unchecked Sendable {
         case barred(StoreFault)
     }
 
-    init(path: String, keys: SealingKeyRing, options: TokenStore.Options) {
+    init(path: String, keys: SealingKeyRing, options: StoreOptions) {
         self.path = path
         self.keys = keys
         self.options = options

@@ -2,7 +2,7 @@ internal import CSQLite
 internal import Glibc
 internal import Synchronization
 public import TLS
-public import World
+internal import World
 
 /// Where rows are kept.
 public protocol RowStore: Sendable {
@@ -76,34 +76,9 @@ private final class Gathering: Sendable {
 ///
 /// The path must not be used twice in one process. Signals stay with the other threads.
 public final class TokenStore: RowStore {
-    /// Bounds and clock of one store.
-    public struct Options: Sendable {
-        /// Bound of the database file. At it rows of `spilledKinds` make room, those that expire first; where there are none, puts fail
-        /// with `.full`. At least 64 KiB.
-        public var maximumBytes = 2 << 30
-        /// Kinds of which there may be more than memory holds: not read by `open`, but looked up one by one with `fetch`.
-        public var spilledKinds: Set<UInt8> = []
-        /// Kinds whose rows cannot be had anew when they are lost: on a full disk they are stored with space that is held back for them.
-        public var lastingKinds: Set<UInt8> = []
-        /// Tells which rows have long expired.
-        public var time: any TimeSource = SystemTime()
-        /// A damaged file is set aside, rows of no use are deleted, a missing file is made. Without, such a file is not opened and nothing is
-        /// changed.
-        public var repairs = true
-        /// Operations that may wait for the disk.
-        public var queueLimit = 4096
-        /// How long `open` waits for a disk that does not answer, in milliseconds.
-        public var openTimeout: Int64 = 5000
-        /// How long `close` waits for what is queued, in milliseconds.
-        var closeTimeout: Int64 = 5000
-
-        /// The defaults serve every gateway.
-        public init() {}
-    }
-
     /// The database file as it was given.
     public let path: String
-    private let options: Options
+    private let options: StoreOptions
     private let worker: StoreWorker
     private let started = Mutex(false)
 
@@ -111,7 +86,7 @@ public final class TokenStore: RowStore {
     /// - Parameters:
     ///   - path: the database; its directory must exist. `PATH.lock` and SQLite's logs stand beside it.
     ///   - keys: the first seals, all open.
-    public init(path: String, keys: SealingKeyRing, options: Options = Options()) {
+    public init(path: String, keys: SealingKeyRing, options: StoreOptions = StoreOptions()) {
         self.path = path
         self.options = options
         worker = StoreWorker(path: path, keys: keys, options: options)

@@ -24,46 +24,6 @@ struct Cardea: ParsableCommand {
     static let version = "0.1.0"
 }
 
-/// The statuses that `cardea` ends with.
-enum ExitStatus {
-    static let unavailable: Int32 = 69
-    static let internalFault: Int32 = 70
-    static let configuration: Int32 = 78
-    /// EX_TEMPFAIL of sysexits.h: whoever restarts services shall try again.
-    static let passing: Int32 = 75
-}
-
-extension ExitCode {
-    /// A command's end, with the reason on standard error.
-    init(_ status: Int32, saying reason: String) {
-        ConfigurationAccess.complain("cardea: \(reason)")
-        self.init(status)
-    }
-}
-
-/// Options that every command has.
-struct CommonOptions: ParsableArguments {
-    @Option(name: .long, help: "The configuration file.")
-    var config: String?
-
-    @Flag(name: .long, help: "Print JSON instead of text.")
-    var json = false
-}
-
-/// Options of commands that speak with a running gateway.
-struct GatewayOptions: ParsableArguments {
-    @OptionGroup var common: CommonOptions
-
-    @Option(
-        name: .long,
-        help:
-            "The admin socket of the gateway that is asked, whatever configuration it serves; else it is found by the configuration."
-    )
-    var socket: String?
-
-    var json: Bool { common.json }
-}
-
 struct Schema: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the JSON Schema of the configuration, for editors.")

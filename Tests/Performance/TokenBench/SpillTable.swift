@@ -37,8 +37,8 @@ struct SpillTable {
         return (0..<900).map { _ in UInt8(ascii: "A") + UInt8(random.next() % 26) }
     }
 
-    static func options() -> TokenStore.Options {
-        var options = TokenStore.Options()
+    static func options() -> StoreOptions {
+        var options = StoreOptions()
         options.spilledKinds = [1]
         options.openTimeout = 60_000
         return options

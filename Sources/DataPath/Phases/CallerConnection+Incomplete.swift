@@ -41,24 +41,3 @@ extension CallerConnection {
         return written - min(written, UInt64(pendingCount))
     }
 }
-
-extension DataLoop {
-    /// Says of an answer that was cut short by whom, and where. A caller that leaves is no news.
-    func noteIncomplete(_ caller: CallerConnection) {
-        guard caller.exchange.record.incomplete != .caller else { return }
-        events.log(
-            .warn, "an answer was cut short", at: loop.now, within: &logRates.incomplete, incompleteFields(of: caller))
-    }
-
-    private func incompleteFields(of caller: CallerConnection) -> [LogField] {
-        var fields = [LogField("side", .word(caller.exchange.record.incomplete.word))]
-        if let fault = caller.exchange.record.fault { fields.append(LogField("fault", .name(fault.word))) }
-        if let route = caller.exchange.route { fields.append(LogField("route", .name(route.name))) }
-        fields.append(LogField("status", .count(Int64(caller.exchange.answer.status))))
-        fields.append(LogField("after_bytes", .count(Int64(clamping: caller.answerBytes))))
-        if let upstream = caller.exchange.record.upstreamAddress {
-            fields.append(LogField("upstream", .address(upstream)))
-        }
-        return fields
-    }
-}

@@ -289,12 +289,6 @@ package final class TokenDesk {
     }
 }
 
-/// The keeper's end of the mail, as a loop sees it.
-package protocol KeeperInbox: AnyObject, Sendable {
-    /// - Returns: false when the keeper's mailbox is full.
-    func send(_ report: LoopReport, from loop: Int) -> Bool
-}
-
 extension CallerConnection: Waiter {
     var waitingIndex: Int? {
         get { exchange.token.waitingIndex }

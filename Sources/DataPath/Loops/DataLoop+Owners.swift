@@ -1,0 +1,14 @@
+extension DataLoop {
+    /// Gives the caller a number: objects take one another's place in memory, and numbers never come back.
+    func addOwner(_ caller: CallerConnection) {
+        lastOwner += 1
+        owners[ObjectIdentifier(caller)] = .caller(lastOwner)
+    }
+
+    /// Closes what waits for the next request of an owner that is gone.
+    func removeOwner(_ caller: CallerConnection) {
+        guard let owner = owners.removeValue(forKey: ObjectIdentifier(caller)) else { return }
+        for group in groups { group?.closeOwned(by: owner) }
+        for open in openDestinations.values { open.group.closeOwned(by: owner) }
+    }
+}

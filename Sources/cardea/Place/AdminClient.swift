@@ -1,0 +1,53 @@
+import Glibc
+internal import Numbers
+internal import Octets
+import Reactor
+
+/// Speaks to the admin socket of the running gateway.
+struct AdminClient {
+    private let path: String
+
+    init(_ path: String) { self.path = path }
+
+    struct Answer {
+        let status: Int
+        let body: String
+    }
+
+    /// Nil when nobody answers within two seconds.
+    func request(_ method: String, _ target: String) -> Answer? {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var time = timeval(tv_sec: 2, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+        guard connect(descriptor) else { return nil }
+        let message = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
+        guard send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) == message.count else { return nil }
+        var received: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        while received.count < 4 << 20 {
+            let count = recv(descriptor, &buffer, buffer.count, 0)
+            guard count > 0 else { break }
+            received += buffer[..<count]
+        }
+        return parse(String(decoding: received, as: UTF8.self))
+    }
+
+    private func connect(_ descriptor: Int32) -> Bool {
+        guard let address = SocketAddress(unixPath: path) else { return false }
+        return address.withStorage { storage, length in
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, length) } == 0
+        }
+    }
+
+    private func parse(_ text: String) -> Answer? {
+        let words = text.split(separator: " ", maxSplits: 2)
+        guard words.count >= 2, let status = ReceivedNumber(words[1])?.within(100...999) else { return nil }
+        var body = ""
+        if let end = text.utf8.firstRange(of: "\r\n\r\n".utf8) { body = String(text[end.upperBound...]) }
+        while body.last?.isNewline == true { body.removeLast() }
+        return Answer(status: status, body: body)
+    }
+}
