@@ -37,7 +37,7 @@ def executable(variable, default, advice):
     return found
 
 
-def eventually(condition, within=10.0, every=0.02, what="condition"):
+def eventually(condition, within=60.0, every=0.02, what="condition"):
     """Polls until `condition` gives something true and returns that; fails after `within` seconds."""
     end = time.monotonic() + within
     while True:
@@ -278,7 +278,7 @@ class Cardea:
         self.process.wait()
         self._close_output()
 
-    def stop(self, within=20):
+    def stop(self, within=60):
         self.may_exit = True
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(within)
@@ -335,11 +335,16 @@ class Cardea:
     def lines(self, name):
         found = []
         for path in sorted(self.folder.glob(f"{name}.*")):
-            found += path.read_text(errors="replace").splitlines()
+            # The last line may be in the writing.
+            found += path.read_text(errors="replace").rpartition("\n")[0].splitlines()
         return found
 
     def events(self):
         return [json.loads(line) for line in self.lines("stderr")]
+
+    def told(self, holds):
+        """The events of the log of which `holds` is true, as soon as there is one."""
+        return eventually(lambda: [event for event in self.events() if holds(event)], what="the line in the log")
 
     def access(self):
         return [json.loads(line) for line in self.lines("stdout")]

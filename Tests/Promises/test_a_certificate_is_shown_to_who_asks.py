@@ -184,7 +184,7 @@ def test_a_server_that_refuses_the_certificate_by_alert(gateway, site, tmp_path)
         through(gateway, (servers, clients, [port]), use="none")
         answer = gateway.get("/")
         assert answer.status == 502 and answer.json["type"].endswith("upstream-tls"), answer
-        assert any("alert" in str(event) or "certificate required" in str(event) for event in gateway.events())
+        gateway.told(lambda event: "alert" in str(event) or "certificate required" in str(event))
 
 
 def test_a_key_that_cannot_be_read_costs_its_route_alone_and_comes_back(gateway, site):
@@ -233,7 +233,9 @@ def test_one_that_ends_soon_is_told_while_it_serves(gateway, site, life, left, i
     assert gateway.get("/").body.startswith(b"CN=alice ")
     status, output, errors = gateway.command("check")
     assert (status, "ends" in output + errors) == (0, is_soon), output + errors
-    told = [event for event in gateway.events() if event["message"] == "client certificate ends soon; renew it"]
-    assert len(told) == (1 if is_soon else 0)
-    if is_soon:
-        assert (told[0]["hours"], told[0]["level"]) == (24 * left, "warn")
+    message = "client certificate ends soon; renew it"
+    if not is_soon:
+        assert message not in gateway.text()
+    else:
+        [told] = gateway.told(lambda event: event["message"] == message)
+        assert (told["hours"], told["level"]) == (24 * left, "warn")

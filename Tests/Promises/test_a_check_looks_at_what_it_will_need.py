@@ -171,7 +171,7 @@ def test_a_running_gateway_says_it_once(gateway):
     assert status == 0 and lines[-1] == "good, 1 warning" and lines[0].endswith(f" warning {said[0]}: {said[1]}")
     gateway.start()
     eventually(lambda: told_of_open_files(gateway) == [said], what="the word of the open file")
-    [event] = [event for event in gateway.events() if event["message"] == "secret file is open to others"]
+    [event] = gateway.told(lambda event: event["message"] == "secret file is open to others")
     assert event["level"] == "warn"
     assert gateway.warm().get().status == 200
     # With a reload what is new is said, and nothing anew.

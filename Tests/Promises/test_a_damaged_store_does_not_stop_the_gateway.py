@@ -67,7 +67,7 @@ def test_a_file_that_is_not_ours_is_left_alone(gateway, damage):
     digest = hashlib.sha256(gateway.store.read_bytes()).hexdigest()
     gateway.start()
     assert gateway.get("/api/employees/1").status == 200
-    assert any("not a token store" in str(event) for event in gateway.events())
+    gateway.told(lambda event: "not a token store" in str(event))
     gateway.stop()
     assert hashlib.sha256(gateway.store.read_bytes()).hexdigest() == digest
 
@@ -100,7 +100,7 @@ def test_an_unknown_key_leaves_the_file_alone(gateway):
     gateway.oauth().start().warm("/api/employees/1")
     digest = wrong_key(gateway)
     assert gateway.get("/api/employees/1").status == 200
-    [told] = [event for event in gateway.events() if event["message"] == "store not used"]
+    [told] = gateway.told(lambda event: event["message"] == "store not used")
     assert "a key that store.key does not name" in told["reason"] and "name that key in store.key too" in told["advice"]
     gateway.stop()
     assert hashlib.sha256(gateway.store.read_bytes()).hexdigest() == digest
@@ -123,7 +123,7 @@ def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
 def test_a_folder_that_cannot_be_written(gateway):
     gateway.oauth(changes={"store": {"path": "/proc/nowhere/tokens.db"}}).start()
     assert gateway.get("/api/employees/1").status == 200
-    [told] = [event for event in gateway.events() if event["message"] == "store degraded"]
+    [told] = gateway.told(lambda event: event["message"] == "store degraded")
     assert "/proc/nowhere" in told["path"] and "see that its folder exists" in told["advice"]
 
 

@@ -111,7 +111,7 @@ def start(gateway, upstream, issuer, system="oauth2", **token):
     scheme = "oauth2"
     if system != "oauth2":
         scheme, block = "oam_oauth", {"dialect": system, **block}
-    policy = {"acquire_timeout": "5s", "negative_for": "20s", **token}
+    policy = {"acquire_timeout": "30s", "negative_for": "60s", **token}
     return identified(gateway, upstream, {scheme: block, "token": policy}).start()
 
 
@@ -228,7 +228,7 @@ def test_so_has_each_step_of_a_registration(gateway, step, name):
             "password": gateway.secret("password", "password-of-this-test"),
             "fetch_app_profile": False,
         }
-        policy = {"acquire_timeout": "5s", "negative_for": "20s"}
+        policy = {"acquire_timeout": "30s", "negative_for": "60s"}
         identified(gateway, upstream, {"oam_oauth": block, "token": policy}).start()
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
@@ -268,7 +268,7 @@ def test_so_has_what_lies_before_a_token(gateway, step, name):
             block["registration"] = {}
         else:
             block |= {"client_id": "a", "client_secret": gateway.secret("client", "client-secret-of-this-test")}
-        policy = {"acquire_timeout": "5s", "negative_for": "20s"}
+        policy = {"acquire_timeout": "30s", "negative_for": "60s"}
         identified(gateway, upstream, {"oauth2": block, "token": policy}).start()
         found = gateway.get("/a")
         assert (found.status, found.problem["type"]) == (503, "urn:cardea:problems/" + kind), found
@@ -342,7 +342,7 @@ def test_a_body_that_drips(gateway, system):
         gateway.start()
         begun = time.monotonic()
         found = gateway.get("/a")
-        assert time.monotonic() - begun < 4
+        assert time.monotonic() - begun < 30
         assert (found.status, found.problem["type"]) == (504, "urn:cardea:problems/token-timeout"), found
         assert (state(gateway), failures(gateway)) == ("negative", {"timed_out": 1.0})
 

@@ -204,6 +204,6 @@ def test_an_interrupted_login_ends_in_the_gateway(configured, person):
     terminal.child.wait()
     terminal.child.close()
     assert terminal.child.signalstatus == 2
-    assert any(event.get("reason") == "cancelled where it was started" for event in gateway.events())
+    gateway.told(lambda event: event.get("reason") == "cancelled where it was started")
     assert gateway.metrics()[("cardea_logins_total", (("identity", "tv"), ("result", "cancelled")))] == 1
     assert is_needed(gateway)

@@ -169,7 +169,7 @@ def test_it_serves_as_the_manifest_has_it(pod):
     pod.renew_secrets(secrets, gateway.lab.password, 2)
     eventually(lambda: gateway.get().status == 200, what="the new password to be used")
     assert (pod.inside() / "root/var/lib/cardea/tokens.db").stat().st_uid == pod.user
-    assert "sandbox entered" in gateway.text()
+    eventually(lambda: "sandbox entered" in gateway.text(), what="the line in the log")
 
 
 def test_it_ends_in_the_time_that_it_is_given(pod):

@@ -138,4 +138,4 @@ def test_a_good_file_is_not_spoken_of(hot):
     begun = time.monotonic()
     hot.kill()
     assert hot.command("health")[0] == 1
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import call, free_port
+from harness import call, eventually, free_port
 from scripted import Scripted, answer
 
 
@@ -114,8 +114,9 @@ def test_a_grant_of_less_is_used_and_told(gateway, served):
     listen = gateway.config["routes"][0]["listen"]
     _, out, _ = gateway.command("explain", "GET", f"http://{listen}/")
     assert "granted a" in out, out
+    eventually(lambda: gateway.text().count("granted fewer scopes") == 2, what="two lines in the log")
     told = [line for line in gateway.lines("stderr") if "granted fewer scopes" in line]
-    assert len(told) == 2 and '"a b"' in told[0], told
+    assert '"a b"' in told[0], told
 
 
 def test_after_a_restart_too(gateway, served):

@@ -146,6 +146,6 @@ def test_who_takes_forgeable_versions_says_so(gateways, lab, redis):
     made = fleet(gateways, 1, redis.url, lambda gateway: gateway.oauth())[0]
     told = made.ask("/status").json["shared"]
     assert (told["format"], told["sealed"]) == ("both", False)
-    assert [event for event in made.events() if event["level"] == "warn" and "store.shared.format" in event["message"]]
+    made.told(lambda event: event["level"] == "warn" and "store.shared.format" in event["message"])
     status, said, errors = made.command("check")
     assert status == 0 and "say 'format: new'" in said + errors

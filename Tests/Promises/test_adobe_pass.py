@@ -317,7 +317,7 @@ def test_a_throttle_that_others_have_emptied_is_met_with_patience(served):
     assert answer.status in (200, 503)
     if answer.status == 503:
         assert "throttled" in answer.problem["detail"]
-    assert any(event.get("msg", event.get("message")) == "issuer throttles" for event in served.events())
+    served.told(lambda event: event.get("msg", event.get("message")) == "issuer throttles")
 
 
 def test_a_request_that_does_not_name_its_resource_asks_nobody(served):

@@ -67,7 +67,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_program(gateway, program, kind, sandbox):
     text, reason = BAD[kind]
-    gateway.oauth(changes={"shutdown": {"takeover": "1s"}, "sandbox": sandbox}).start().warm(PATH)
+    takeover = "1s" if kind == "it never speaks" else "60s"
+    gateway.oauth(changes={"shutdown": {"takeover": takeover}, "sandbox": sandbox}).start().warm(PATH)
     program(script(gateway, text) if text else gateway.folder / "nothing")
     with Load(gateway.listen, PATH, kept=1, fresh=1) as load:
         assert reason in failed(gateway)

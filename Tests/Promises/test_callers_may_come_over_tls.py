@@ -174,11 +174,11 @@ def test_garbage_is_not_answered(gateway, authority):
 def test_a_silent_caller_is_let_go(gateway, authority):
     secure(gateway, [authority.leaf("localhost", "DNS:localhost")]).start()
     host, port = gateway.listen.split(":")
-    with socket.create_connection((host, int(port)), timeout=15) as raw:
+    with socket.create_connection((host, int(port)), timeout=60) as raw:
         raw.sendall(b"\x16\x03\x01\x02\x00")
         begun = time.monotonic()
         assert raw.recv(1) == b""
-        assert 8 < time.monotonic() - begun < 13
+        assert 8 < time.monotonic() - begun < 40
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

@@ -25,7 +25,7 @@ def test_two_configurations_of_one_user(gateways, runtime):
     first = gateways("first").webgate(changes=NOWHERE).start().warm()
     second = gateways("second").webgate(changes=NOWHERE).start().warm()
     # Who comes second has no socket, and says so as loudly as it has to.
-    [event] = [event for event in second.events() if event["message"].startswith("no admin socket")]
+    [event] = second.told(lambda event: event["message"].startswith("no admin socket"))
     assert event["level"] == "error" and "admin.socket" in event["advice"] and "another process" in event["reason"], event
     socket = runtime / "cardea.sock"
     ways = [["health"], ["tokens"], ["tokens", "purge", "--all"], ["reset", "hr"], ["store", "verify"], ["logout", "hr"], ["login", "hr"]]

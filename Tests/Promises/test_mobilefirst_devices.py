@@ -149,7 +149,7 @@ def test_a_scope_is_learned_within_the_list_alone(gateway):
 def test_a_notice_of_the_server_is_acknowledged(gateway):
     device(gateway, scopes=["notices"]).start()
     assert gateway.get(f"{ADAPTERS}/notices/employees/1").status == 200
-    warnings = [event for event in gateway.events() if event.get("level") == "warn" and "notice" in json.dumps(event)]
+    warnings = gateway.told(lambda event: event.get("level") == "warn" and "notice" in json.dumps(event))
     assert len(warnings) == 1
 
 
@@ -255,7 +255,7 @@ def test_somebody_elses_failure_is_warned_of(gateway):
     gateway.lab.faults(mfp_error_msg={"times": 1})
     device(gateway).start()
     assert gateway.get(ACCOUNTS).status == 200
-    warnings = [event for event in gateway.events() if "failed before" in json.dumps(event)]
+    warnings = gateway.told(lambda event: "failed before" in json.dumps(event))
     assert len(warnings) == 1 and "PinCodeAttempts" in json.dumps(warnings)
 
 

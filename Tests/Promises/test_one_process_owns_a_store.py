@@ -41,7 +41,7 @@ def test_the_second_one_says_so_and_spends_nothing(pair):
     assert second.lab.counts()["authenticate"] == 0
     assert first.get().status == 200
     assert "another process" in json.dumps(store_word(second)), store_word(second)
-    told = [event for event in second.events() if event["message"] == "store not used"]
+    told = second.told(lambda event: event["message"] == "store not used")
     assert len(told) == 1 and str(first.store) in json.dumps(told), second.text()
     for words in (["store", "verify"], ["store", "rotate"]):
         code, out, err = second.command(*words)

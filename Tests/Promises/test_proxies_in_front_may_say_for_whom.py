@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import call
+from harness import call, eventually
 from pki import Authority, HAProxy
 
 
@@ -56,7 +56,7 @@ def test_the_claimed_address_is_admitted_and_logged(gateway):
     assert ask(gateway.listen, b"PROXY TCP4 198.51.100.7 10.0.0.1 12345 80\r\n") == 403
     assert ask(gateway.listen, b"PROXY UNKNOWN\r\n") == 403
     gateway.stop()
-    assert any("192.0.2.7" in str(line) for line in gateway.access())
+    eventually(lambda: any("192.0.2.7" in str(line) for line in gateway.access()), what="the line in the log")
 
 
 def test_without_a_header_a_named_proxy_gets_nothing(gateway):

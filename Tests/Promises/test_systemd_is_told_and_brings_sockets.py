@@ -122,7 +122,7 @@ def test_sockets_are_taken_by_address_and_outlive_the_process(gateway, systemd):
         with Load(gateway.listen, "/hr/rest/employees/1", kept=2, fresh=2) as load:
             eventually(lambda: load.done > 100, what="the load running")
         assert load.failures == []
-        assert any("inherited socket" in event["message"] for event in gateway.events())
+        gateway.told(lambda event: "inherited socket" in event["message"])
 
 
 def test_a_unix_socket_may_be_inherited_too(gateway, systemd):

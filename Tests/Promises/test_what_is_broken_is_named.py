@@ -23,7 +23,7 @@ def test_an_issuer_that_is_down(gateway):
     answer = gateway.get("/api/employees/1")
     assert answer.status == 503 and place.encode() not in answer.body, "where the issuer stands is no caller's matter"
     said = f"issuer unavailable: token: connection refused (at {place})"
-    [event] = [event for event in gateway.events() if event["message"] == "token cannot be had"]
+    [event] = gateway.told(lambda event: event["message"] == "token cannot be had")
     assert event["reason"] == said
     assert re.search(rf"\d+s ago: {re.escape(said)}", gateway.command("tokens")[1])
     out = gateway.command("explain", "GET", f"http://{gateway.listen}/api/employees/1")[1]
@@ -122,7 +122,7 @@ def test_an_authority_that_has_ended(gateway, tmp_path):
 
 def test_the_log_says_what_was_granted(gateway):
     gateway.oauth(route={"scopes": ["read"]}).start().warm("/api/employees/1")
-    [event] = [event for event in gateway.events() if event["message"] == "token acquired"]
+    [event] = gateway.told(lambda event: event["message"] == "token acquired")
     assert event["scopes"] == "read" and 0 < event["expires_in_seconds"] <= 86_400, event
 
 
