@@ -156,14 +156,14 @@ format: ## format every Swift file in place
 	$(FORMAT) --in-place --recursive --parallel $(SOURCES)
 
 .PHONY: bench
-bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute; ROWS=scale: how it grows
+bench: ## Cardea beside nginx, HAProxy and Envoy, one core each; table, JSON and chart in Tests/Performance/results; QUICK=1: a minute; ROWS=scale: how it grows; BEFORE=binary: beside that build of it alone
 	@.ci/setup bench
 	@$(MAKE) binary
 	$(PERFORMANCE) --product bare-relay
 	@Tests/Performance/envoy .build/performance/envoy
 	@Tests/Performance/bench $(if $(QUICK),--quick) --cardea "$$PWD/$(BINARY)" \
 		--relay "$$PWD/.build/performance/release/bare-relay" $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
-		--envoy "$$PWD/.build/performance/envoy/envoy/_bin/envoy"
+		--envoy "$$PWD/.build/performance/envoy/envoy/_bin/envoy" $(if $(BEFORE),--before $(BEFORE) --rows $(or $(ROWS),abcdefgh))
 
 .PHONY: bench-tokens
 bench-tokens: ## hits beside three other caches, evictions, a million spilled tokens, a million users through the gateway; tables, and JSON in Tests/Performance/results

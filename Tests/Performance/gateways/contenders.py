@@ -132,6 +132,14 @@ class Cardea(Contender):
         return first_line(self.programs["cardea"], "version").removeprefix("cardea ")
 
 
+class CardeaBefore(Cardea):
+    """Another build, of an older state for instance."""
+    name = "cardea-before"
+
+    def __init__(self, folder, port, pki, programs):
+        super().__init__(folder, port, pki, programs | {"cardea": programs["before"]})
+
+
 class Nginx(Contender):
     name = "nginx"
     lacks = frozenset({"plain_tls2", "tls_tls2"})  # no HTTP/2 towards upstreams

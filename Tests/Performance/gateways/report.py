@@ -9,7 +9,7 @@ SUBJECT = "cardea"
 FLOOR = "bare-relay"
 STORED = "cardea-stored"
 COLOURS = {"cardea": "#c0392b", "nginx": "#27ae60", "nginx-lua": "#16a085", "haproxy": "#2980b9", "envoy": "#8e44ad",
-           "bare-relay": "#7f8c8d", "cardea-stored": "#e59866"}
+           "bare-relay": "#7f8c8d", "cardea-stored": "#e59866", "cardea-before": "#34495e"}
 
 
 def interval(values):
