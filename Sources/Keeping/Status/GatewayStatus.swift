@@ -1,6 +1,6 @@
 public import DataPath
 internal import Fleet
-public import Telemetry
+internal import Telemetry
 
 /// The state of everything, for operators. Holds names and times, never a value.
 public struct GatewayStatus: Sendable {

@@ -1,3 +1,4 @@
+internal import DataPath
 internal import Telemetry
 internal import Tokens
 
