@@ -136,6 +136,9 @@ package final class KeptIdentity: @unchecked Sendable {
         bindsToURL = next.bindsToURL
     }
 
+    /// Its name in the log.
+    var logged: LogField { LogField("identity", .name(plan.name)) }
+
     /// Nil for identities that need no person.
     var interactive: (any InteractiveHandshake)? {
         (plan.handshake as? any InteractiveHandshake).flatMap { $0.needsPerson ? $0 : nil }

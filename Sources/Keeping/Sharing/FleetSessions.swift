@@ -18,6 +18,8 @@ struct FleetSessions: Sendable {
     /// Turns whose outcome could not be committed: what they spent is known to this gateway alone.
     var uncommitted: [SessionKey: SharedLease] = [:]
 
+    /// For which whoever has a missing session puts it back: longer than a gateway needs to connect again. Nanoseconds.
+    static let recallTime: UInt64 = 1_500_000_000
     /// All gateways are asked for a session at most once in this time, whatever becomes of it. Nanoseconds.
     static let recallInterval: UInt64 = 30_000_000_000
     /// Sessions of which `recalls` and `toldLost` are kept each.

@@ -45,8 +45,7 @@ package struct KeptFleet: Sendable {
     }
 
     mutating func token(_ name: SharedName, in table: TokenTable) -> KeptToken? {
-        guard let key = tokens[name] else { return nil }
-        guard let token = table[key] else {
+        guard let token = tokens[name].flatMap({ table[$0] }) else {
             tokens[name] = nil
             return nil
         }

@@ -1,6 +1,5 @@
 public import DataPath
 internal import Fleet
-internal import Telemetry
 
 /// The state of everything, for operators. Holds names and times, never a value.
 public struct GatewayStatus: Sendable {

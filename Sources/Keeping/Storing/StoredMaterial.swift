@@ -6,15 +6,13 @@ internal import Tokens
 /// Layers as they stand in rows (docs/design/store.md#rows).
 extension StoredRow {
     init(_ kind: UInt8, _ key: [UInt8], _ material: LayerMaterial, at moment: Moment) {
-        let left = material.lifetime.map { life in
-            let passed = TimeSpan(nanoseconds: moment.now - min(moment.now, material.obtainedAt))
-            return (TimeSpan(nanoseconds: life) - passed).milliseconds
-        }
+        let passed = moment.now - min(moment.now, material.obtainedAt)
+        let left = material.lifetime.map { (TimeSpan(nanoseconds: $0) - TimeSpan(nanoseconds: passed)).milliseconds }
         let row = LayerRow(
             material: material.bytes, refreshToken: material.refreshToken, isHuman: material.isHuman,
             wallExpiry: left.map { moment.wall + $0 }, original: material.lifetime,
             refreshEnd: material.refreshLife.map { life in
-                (moment.wall(life.left, after: material.obtainedAt), life.whole)
+                (moment.wall + Int64(clamping: (life.left - min(life.left, passed)) / 1_000_000), life.whole)
             })
         // A refresh token outlives the session that it renews; how long, only its issuer knows.
         self.init(

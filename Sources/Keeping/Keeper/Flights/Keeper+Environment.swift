@@ -111,8 +111,7 @@ extension Keeper {
     }
 
     func warn(_ what: String, of identity: KeptIdentity) {
-        events.warn(
-            "handshake", [LogField("identity", .name(identity.plan.name)), LogField("reason", .name(what))])
+        events.warn("handshake", [identity.logged, LogField("reason", .name(what))])
     }
 
     private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
@@ -120,8 +119,7 @@ extension Keeper {
         let before = identity.secretHashes.updateValue(hash, forKey: name)
         guard let before, before != hash else { return }
         identity.secretVersion += 1
-        events.info(
-            "secret changed", [LogField("identity", .name(identity.plan.name)), LogField("secret", .name(name))])
+        events.info("secret changed", [identity.logged, LogField("secret", .name(name))])
         liftSessionRefusals(of: identity)
         for token in tokens.of(identity) {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
@@ -172,18 +170,14 @@ extension Keeper {
     /// only where there is a mark: a program that brings a secret may bring another one each time.
     func readMarked(of identity: KeptIdentity) async {
         guard attempts.knows(identity) else { return }
-        await readUnread(of: identity)
+        await readSecrets(of: identity, unread: true)
     }
 
-    /// Reads the secrets that no flight has read yet, because a mark is made of all of them.
-    private func readUnread(of identity: KeptIdentity) async {
-        for name in identity.policy.secrets.keys.sorted() where identity.secretHashes[name] == nil {
+    /// - Parameter unread: only those that no flight has read yet: a mark is made of all of them.
+    private func readSecrets(of identity: KeptIdentity, unread: Bool = false) async {
+        for name in identity.policy.secrets.keys.sorted() where !unread || identity.secretHashes[name] == nil {
             _ = try? await secret(name, of: identity)
         }
-    }
-
-    private func readSecrets(of identity: KeptIdentity) async {
-        for name in identity.policy.secrets.keys.sorted() { _ = try? await secret(name, of: identity) }
     }
 
     // MARK: - Login attempts
@@ -251,7 +245,7 @@ extension Keeper {
         identity.refusedVersion = version
         identity.marking = start { keeper in
             defer { if identity.refusedVersion == version { identity.refusedVersion = nil } }
-            if !isRead { await keeper.readUnread(of: identity) }
+            if !isRead { await keeper.readSecrets(of: identity, unread: true) }
             guard identity.secretVersion == version else { return }
             guard let rows = known ?? (isRead ? nil : keeper.bookRejected(identity)) else { return }
             await keeper.storeAttempts(rows)
@@ -320,7 +314,7 @@ extension Keeper {
         note(doubt: false, of: identity)
         guard let key = identity.durableKey(.registration), let material = sessions.parts[key] else { return }
         drop(.registration, ifStill: material, of: identity)
-        events.info("registration let go", [LogField("identity", .name(identity.plan.name))])
+        events.info("registration let go", [identity.logged])
     }
 
     /// Outcomes of flights that are under way for the identity are not published any more (docs/design/tokens.md#rule-9). A purge or logout

@@ -45,11 +45,7 @@ extension Keeper {
         defer {
             release(environment.claimant)
         }
-        // A client secret that was refused is not sent again either, though no account is locked by it.
-        if identity.policy.kind == .proactive { await readMarked(of: identity) }
-        if identity.policy.kind == .proactive, let held = heldBack(identity) {
-            return fail(flight, token, held.failure)
-        }
+        if let held = await refused(identity) { return fail(flight, token, held.failure) }
         // Before it says that a person must log in: perhaps one has.
         if let refusal = storeRefusal(of: identity) { return fail(flight, token, refusal) }
         let hold: FleetHold?
@@ -70,17 +66,26 @@ extension Keeper {
             publishToFleet(token, under: hold)
         } catch {
             doubtRegistration(of: identity, after: error, environment)
-            // A password step has booked its own outcome.
-            // A refused secret is marked by its value, which may be another one by now.
-            if case .credentialRejected = error, identity.policy.kind == .proactive, !identity.policy.sendsPassword,
-                identity.secretVersion == environment.secretVersion
-            {
-                markRejected(identity)
-                // The callers hear of it after it is on disk, so that a crash cannot come between.
-                await identity.marking?.value
-            }
+            if identity.policy.kind == .proactive { await book(error, of: identity, environment) }
             fail(flight, token, error, asking: environment.trail.server)
         }
+    }
+
+    /// A client secret that was refused is not sent again either, though no account is locked by it.
+    func refused(_ identity: KeptIdentity) async -> HeldBack? {
+        guard identity.policy.kind == .proactive else { return nil }
+        await readMarked(of: identity)
+        return heldBack(identity)
+    }
+
+    /// Marks a secret that its issuer has refused. A password step has booked its own outcome; and a refused secret is marked by its value,
+    /// which may be another one by now. Callers hear of it after it is on disk, so that a crash cannot come between.
+    func book(_ failure: Handshakes.GrantFailure, of identity: KeptIdentity, _ environment: KeeperEnvironment) async {
+        guard case .credentialRejected = failure, !identity.policy.sendsPassword,
+            identity.secretVersion == environment.secretVersion
+        else { return }
+        markRejected(identity)
+        await identity.marking?.value
     }
 
     private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
@@ -196,9 +201,7 @@ extension Keeper {
         } catch {
             token.failed(error, asking: environment.trail.server, at: now)
             token.identity.note(error, asking: environment.trail.server, at: now)
-            events.error(
-                "secret cannot be read",
-                [LogField("identity", .name(token.identity.plan.name)), LogField("reason", .name("\(error)"))])
+            events.error("secret cannot be read", [token.identity.logged, LogField("reason", .name("\(error)"))])
             // Nothing can be served: callers learn why, and a later request tries the secret again.
             token.line = nil
             if tokens.holds(token) { cache.clear(slot: token.slot) }

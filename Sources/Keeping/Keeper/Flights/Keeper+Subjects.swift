@@ -10,8 +10,7 @@ extension Keeper {
         guard let identity = catalogue.identity(named: name), identity !== user else {
             throw .internal(reason: "no identity named \(name) to exchange a token of")
         }
-        if identity.policy.kind == .proactive { await readMarked(of: identity) }
-        if identity.policy.kind == .proactive, let held = heldBack(identity) { throw held.failure }
+        if let held = await refused(identity) { throw held.failure }
         // An exchange holds no turn of its own while it waits here, and the configuration has no circles: nobody waits for himself.
         let environment = environment(of: identity)
         defer { release(environment.claimant) }
@@ -20,12 +19,7 @@ extension Keeper {
             return try await identity.plan.handshake.acquire(wanted, environment: environment).token
         } catch {
             identity.note(error, asking: environment.trail.server, at: now)
-            if case .credentialRejected = error, !identity.policy.sendsPassword,
-                environment.secretVersion == identity.secretVersion
-            {
-                markRejected(identity)
-                await identity.marking?.value
-            }
+            await book(error, of: identity, environment)
             throw error
         }
     }

@@ -1,5 +1,4 @@
 internal import DataPath
-internal import Handshakes
 package import TokenStore
 internal import Tokens
 
@@ -47,11 +46,5 @@ extension Keeper {
         if store != nil { tokens.expectRows() }
         for token in tokens.all.inOrder { apply(token.machine.resumed(at: now), to: token) }
         warmUp([], routes)
-    }
-
-    /// A secret that has not succeeded yet is the other process's to try.
-    func refuseWhileHandingOver(_ ticket: BasicProbation.Ticket, _ token: KeptToken) {
-        answer(Ticket(ticket), .fault(Self.upgrading))
-        perform(token.probation?.left(ticket) ?? [], on: token)
     }
 }

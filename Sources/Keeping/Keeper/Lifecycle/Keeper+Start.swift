@@ -92,9 +92,7 @@ extension Keeper {
             token.challenge = challenge
             apply(token.machine.startupRequested(at: now), to: token)
         } catch {
-            events.warn(
-                "probe failed",
-                [LogField("identity", .name(identity.plan.name)), LogField("reason", .name("\(error)"))])
+            events.warn("probe failed", [identity.logged, LogField("reason", .name("\(error)"))])
             later(2_000_000_000) { $0.start { await $0.learn(route, from: path, identity) } }
         }
     }

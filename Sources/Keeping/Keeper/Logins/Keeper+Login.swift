@@ -63,8 +63,7 @@ extension Keeper {
         login.end(.cancelled, detail: detail, at: now)
         login.identity.logins[LoginReport.State.cancelled.rawValue, default: 0] += 1
         login.task?.cancel()
-        events.info(
-            "login ended", [LogField("identity", .name(login.identity.plan.name)), LogField("reason", .name(detail))])
+        events.info("login ended", [login.identity.logged, LogField("reason", .name(detail))])
     }
 
     /// Nil when there are too many. An earlier one of the same identity gives way: its person has begun anew.
@@ -154,7 +153,7 @@ extension Keeper {
             }
             login.end(.done, detail: said.isEmpty ? nil : said.joined(separator: "; "), at: now)
             identity.logins[LoginReport.State.done.rawValue, default: 0] += 1
-            events.info("login done", [LogField("identity", .name(identity.plan.name))])
+            events.info("login done", [identity.logged])
         } catch {
             // A login that was given up is counted where that was done.
             if login.state == .running {
@@ -166,12 +165,7 @@ extension Keeper {
                 detail: error == .loginExpired
                     ? "\(error)" : IssuerTrail.words("\(error)", asking: environment.trail.server),
                 reason: error.word.rawValue, at: now)
-            events.warn(
-                "login ended",
-                [
-                    LogField("identity", .name(identity.plan.name)),
-                    LogField("reason", .name(login.detail ?? "\(error)")),
-                ])
+            events.warn("login ended", [identity.logged, LogField("reason", .name(login.detail ?? "\(error)"))])
         }
     }
 
@@ -230,7 +224,7 @@ extension Keeper {
         forgetRows(of: identity)
         let erasure = erasures.end()
         watchLogins()
-        events.info("logged out", [LogField("identity", .name(identity.plan.name))])
+        events.info("logged out", [identity.logged])
         let environment = environment(of: identity)
         environment.forgotten = forgotten
         var outcomes: [Revocation] = []
@@ -306,7 +300,7 @@ extension Keeper {
     }
 
     private func tell(_ need: LoginNeed, _ identity: KeptIdentity) {
-        let name = LogField("identity", .name(identity.plan.name))
+        let name = identity.logged
         let advice = LogField("advice", .name("run: cardea login \(identity.plan.name)"))
         switch need.word {
         case .good: break

@@ -96,7 +96,7 @@ extension Keeper {
         token.secretFault = nil
         token.identity.recovered(at: now)
         fleet.taken += 1
-        events.debug("token of another gateway taken", [LogField("identity", .name(token.identity.plan.name))])
+        events.debug("token of another gateway taken", [token.identity.logged])
         apply(
             token.machine.landed(
                 flight.token,

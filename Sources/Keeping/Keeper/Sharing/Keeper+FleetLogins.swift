@@ -30,8 +30,7 @@ extension Keeper {
         }
         // The session that the login replaces is no longer this gateway's; the caller takes up the new one with nothing in between.
         fleet.sessions.versions.holds(version, of: key)
-        let rows = identity.policy.access.persist ? versionRows(of: key, beside: material) : []
-        keep(rows)
+        if identity.policy.access.persist { keep(versionRows(of: key, beside: material)) }
         return isTold
     }
 

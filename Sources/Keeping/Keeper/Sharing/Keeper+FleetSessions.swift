@@ -76,7 +76,12 @@ extension Keeper {
                     try await othersTurn(lock, until: deadline)
                     continue
                 }
-                let known = known(of: step, claim, standing, found, identity)
+                // A newer session of another gateway is taken up first.
+                let known = FleetSessions.Step(
+                    key: step.key, rung: step.rung == .refreshToken ? .refreshToken : .fullGrant, standing: standing,
+                    found: found, newer: found.flatMap { take($0, step.key, identity) }, claim: claim,
+                    isIrreplaceable: identity.policy.isIrreplaceable,
+                    hasRefreshToken: sessions.hasRefreshToken(step.key))
                 switch fleet.sessions.start(known, at: now) {
                 case .from(let rung, let start):
                     return FleetTurn(
@@ -84,7 +89,9 @@ extension Keeper {
                         version: max(found?.version ?? .none, fleet.sessions.versions.newest(of: step.key)))
                 case .askOthers:
                     letGo(hold)
-                    await recallSession(name)
+                    // All gateways are asked for the session, this one too.
+                    tier.tell(.sessionMissed(name))
+                    await pause(FleetSessions.recallTime)
                 case .lost:
                     letGo(hold)
                     throw lost(step.key, identity)
@@ -110,18 +117,6 @@ extension Keeper {
         await news(of: name, within: Self.patience)
     }
 
-    /// What is known of a step when its turn has come. A newer session of another gateway is taken up.
-    private func known(
-        of step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, _ found: SharedSession?,
-        _ identity: KeptIdentity
-    ) -> FleetSessions.Step {
-        let newer = found.flatMap { take($0, step.key, identity) }
-        return FleetSessions.Step(
-            key: step.key, rung: step.rung == .refreshToken ? .refreshToken : .fullGrant, standing: standing,
-            found: found, newer: newer, claim: claim, isIrreplaceable: identity.policy.isIrreplaceable,
-            hasRefreshToken: sessions.hasRefreshToken(step.key))
-    }
-
     /// Commits what a step brought before it is used; where the server is away, it is kept here and brought back.
     func commit(_ material: LayerMaterial, in turn: FleetTurn) async {
         guard let tier = fleet.tier else { return }
@@ -137,8 +132,7 @@ extension Keeper {
         case .success(false):
             fleet.late += 1
             fleet.sessions.uncommitted[turn.key] = turn.hold.lease
-            events.error(
-                "a session came after its lease had passed", [LogField("server", .name(fleet.address))])
+            events.error("a session came after its lease had passed", [LogField("server", .name(fleet.address))])
             // Any material that the step has sent is spent: its outcome takes the place, unless another gateway has come further.
             await offer(material, turn.key, as: version)
         case .failure(let fault):

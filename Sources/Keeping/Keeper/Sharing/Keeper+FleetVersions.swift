@@ -8,19 +8,10 @@ internal import Tokens
 /// The sessions that a gateway of a fleet may start from, where the server does not have the newest one that is known: whoever writes
 /// to it can delete a session or put an older one back, it may have to make room, and it may come up empty.
 extension Keeper {
-    /// For which whoever has a missing session puts it back: longer than a gateway needs to connect again. Nanoseconds.
-    private static let recallTime: UInt64 = 1_500_000_000
-
     func sessionName(_ key: SessionKey, _ tier: any SharedTier) -> SharedName {
         let name = tier.name(of: key)
         fleet.sessions.met(name, key, beside: sessions, at: wall)
         return name
-    }
-
-    /// Asks all gateways for a session, this one too, and waits for as long as they need.
-    func recallSession(_ name: SharedName) async {
-        fleet.tier?.tell(.sessionMissed(name))
-        await pause(Self.recallTime)
     }
 
     func lost(_ key: SessionKey, _ identity: KeptIdentity) -> Handshakes.GrantFailure {

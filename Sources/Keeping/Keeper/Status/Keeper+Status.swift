@@ -9,7 +9,7 @@ internal import Tokens
 /// The words to operators: log events as they happen, and the state of everything when asked.
 extension Keeper {
     func log(_ event: AccessTokenMachine.Event, _ token: KeptToken) {
-        let identity = LogField("identity", .name(token.identity.plan.name))
+        let identity = token.identity.logged
         let place =
             [
                 identity, LogField("upstream", .name(token.key.origin.description)),
@@ -78,7 +78,7 @@ extension Keeper {
             }
         let identityList = identities.map { identity in
             var status = IdentityStatus(identity, at: now)
-            status.isQuarantined = isQuarantined(identity)
+            status.isQuarantined = heldBack(identity).map { $0 != .store } ?? false
             status.lacksStore = lacksStore(identity)
             status.clockSkew = identity.issuer.map { _ in skew(of: identity).seconds }
             status.login = loginNeed(of: identity)
@@ -92,13 +92,6 @@ extension Keeper {
             },
             subjects: SubjectsStatus(users.subjects), storeCommits: health.commits, storeLookups: health.lookups,
             storeSize: measuredStore(), hotCache: HotCacheStatus(cache), issuers: issuers.statuses(at: now))
-    }
-
-    private func isQuarantined(_ identity: KeptIdentity) -> Bool {
-        switch heldBack(identity) {
-        case .rejected?, .unanswered?: true
-        case .store?, nil: false
-        }
     }
 
     /// By the slot that stands for all of a key's users.

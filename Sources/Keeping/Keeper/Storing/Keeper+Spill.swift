@@ -32,7 +32,6 @@ extension Keeper {
         set(&recall.alarm, at: now + Self.patience) { [unowned token] keeper in
             // A store that cannot be read is no reason to leave callers without a token.
             keeper.health.lookups.failed += 1
-            token.mayBeStored = false
             keeper.takeBack(nil, for: token)
             keeper.endRecall(of: token, nil)
         }
@@ -46,18 +45,13 @@ extension Keeper {
         // Given up meanwhile.
         guard token.recall?.number == number else { return }
         health.lookups.note(result)
-        switch result {
-        case .success(let row):
-            takeBack(token.recall?.isVoid == true ? nil : row, for: token)
-            endRecall(of: token, nil)
-        case .failure(let fault) where fault.kind == .queueFull:
-            endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
-        case .failure:
-            // Not asked again at once, or whoever looks again after the answer would do so for ever; a store that works again says so.
-            token.mayBeStored = false
-            takeBack(nil, for: token)
-            endRecall(of: token, nil)
+        if case .failure(let fault) = result, fault.kind == .queueFull {
+            return endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
         }
+        // Where the store fails it is not asked again at once, or whoever looks again after the answer would do so for ever; a store that
+        // works again says so.
+        takeBack(token.recall?.isVoid == true ? nil : (try? result.get()), for: token)
+        endRecall(of: token, nil)
     }
 
     private func takeBack(_ row: StoredRow?, for token: KeptToken) {

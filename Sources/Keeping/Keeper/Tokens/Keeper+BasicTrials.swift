@@ -66,7 +66,9 @@ extension Keeper {
                 tier.claim(name, unless: nil, isDead: false, completion: $0)
             }
             switch claim {
-            case .failure(let fault): return trialFailed(fault)
+            case .failure(let fault):
+                _ = withheld(fault)
+                return .withheld("\(fault)")
             case .success(.lease(let lease)):
                 let hold = hold(lease)
                 let count: Result<UInt32?, SharedFault> = await ask { tier.spent(attempt, completion: $0) }
@@ -80,7 +82,9 @@ extension Keeper {
                     guard now < deadline else { return .withheld("it has just come up") }
                     await pause(250_000_000)
                 case .success: return .refused
-                case .failure(let fault): return trialFailed(fault)
+                case .failure(let fault):
+                    _ = withheld(fault)
+                    return .withheld("\(fault)")
                 }
             case .success(.value), .success(.busy):
                 guard handOver.mayGrant else { return .withheld("another process takes over") }
@@ -91,12 +95,6 @@ extension Keeper {
                 await news(of: name, within: 250_000_000)
             }
         }
-    }
-
-    private func trialFailed(_ fault: SharedFault) -> Trial {
-        noteFleet(fault)
-        fleet.withheld += 1
-        return .withheld("\(fault)")
     }
 
     /// After each event of a probation: the turn ends with its outcome. A refusal is told before, by `tellRejected`.

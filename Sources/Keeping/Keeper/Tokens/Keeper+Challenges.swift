@@ -154,7 +154,8 @@ extension Keeper {
             switch action {
             case .dispatch(let ticket):
                 answer(Ticket(ticket), .bare(scout: true))
-                expectScout(Ticket(ticket), on: route)
+                // A scout whose word is lost on its way, in a full mailbox, must not keep the route waiting for ever.
+                set(&route.alarm, at: now + route.scoutPatience) { $0.scoutFailed(Ticket(ticket)) }
             case .release(let tickets):
                 for ticket in tickets { answer(Ticket(ticket), .bare(scout: false)) }
             case .learnOpen(let entry):
@@ -164,11 +165,6 @@ extension Keeper {
                 answer(Ticket(ticket), .fault(Fault(.tooManyWaiters, retryAfter: 1)))
             }
         }
-    }
-
-    /// A scout whose word is lost on its way, in a full mailbox, must not keep the route waiting for ever.
-    private func expectScout(_ ticket: Ticket, on route: KeptRoute) {
-        set(&route.alarm, at: now + route.scoutPatience) { $0.scoutFailed(ticket) }
     }
 
     // MARK: - Challenges
@@ -349,7 +345,9 @@ extension Keeper {
             switch action {
             case .dispatch(let ticket):
                 guard handOver.mayGrant else {
-                    refuseWhileHandingOver(ticket, token)
+                    // A secret that has not succeeded yet is the other process's to try.
+                    answer(Ticket(ticket), .fault(Self.upgrading))
+                    perform(token.probation?.left(ticket) ?? [], on: token)
                     continue
                 }
                 guard let line = token.line else {

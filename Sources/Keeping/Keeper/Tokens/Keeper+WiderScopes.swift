@@ -28,7 +28,7 @@ extension Keeper {
         token.identity.borrowings += 1
         events.debug(
             "wider token used",
-            [LogField("identity", .name(token.identity.plan.name)), LogField("scopes", .name("\(token.key.scopes)"))]
+            [token.identity.logged, LogField("scopes", .name("\(token.key.scopes)"))]
                 + pseudonym(of: token))
     }
 
@@ -49,7 +49,7 @@ extension Keeper {
         events.warn(
             "granted fewer scopes than asked for",
             [
-                LogField("identity", .name(token.identity.plan.name)),
+                token.identity.logged,
                 LogField("upstream", .name(token.key.origin.description)), LogField("asked", .name("\(asked)")),
                 LogField("granted", .name("\(granted)")),
             ] + pseudonym(of: token))
