@@ -152,7 +152,7 @@ struct DeskHandshake: Handshake {
             // A start without a file is `oauth2`.
             "Configuration/Syntax/ConfigurationSource.swift": ["oauth2"],
             // The scheme of HTTP (RFC 7617) has the same name.
-            "DataPath/Callers/CallerToken.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],
+            "DataPath/Callers/CallerConnection+Token.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],
         ]
         let folder = Self.root + "/Sources"
         var files = 0
