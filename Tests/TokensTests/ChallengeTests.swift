@@ -88,6 +88,27 @@ import Testing
         #expect(bench.challenge(1, waiter, at: 7) == ["unpublish", "fly #2 challenged"])
     }
 
+    /// A grant that another path has begun meanwhile is had without a cost.
+    @Test func rule3_ARequestThatWaitedJoinsAGrantThatIsUnderWay() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.miss(1, at: 5)
+        _ = bench.land(1, at: 6)
+        _ = bench.challenge(0, ChallengeReport(generation: 2, target: RequestTarget(path: 1)), at: 7)
+        #expect(bench.challenge(1, ChallengeReport(generation: 2, justGranted: true), at: 7) == [])
+        #expect(bench.land(2, at: 8).contains("answer [0, 1] ready g3 new"))
+    }
+
+    /// A long answer that ends in a refusal much later is a revocation's.
+    @Test func rule3_ARequestThatWaitedAndIsRefusedLaterIsGrantedFor() {
+        var bench = Bench.warm()
+        _ = bench.challenge(0, Self.refused, at: 5)
+        _ = bench.miss(1, at: 5)
+        _ = bench.land(1, at: 6)
+        let later = bench.challenge(1, ChallengeReport(generation: 2, justGranted: true), at: 11)
+        #expect(later == ["unpublish", "fly #2 challenged"])
+    }
+
     /// A first token that is refused shows nothing yet: it was not granted because another was refused.
     @Test func rule3_ARefusalOfAFirstTokenHoldsNobody() {
         var bench = Bench()

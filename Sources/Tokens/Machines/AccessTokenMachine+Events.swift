@@ -80,13 +80,14 @@ extension AccessTokenMachine {
         }
         if asksForMore { return stepUp(held, from: loop, report, at: now) }
         if isHeld(report, at: now) { return refuse(loop) }
-        // The request was not sent before: it waited for the successor of a token that was refused for this very target. Its refusal shows the
-        // same as that of a replay; a grant for it would cost a burst on a path that refuses every token one grant more.
-        if report.justGranted, held.predecessorRefusedAt == report.target {
-            return refuse(loop) + noteRefusal(report, at: now)
-        }
         if isBusy { return (held.isRefused ? [] : invalidate()) + join(loop, for: report.demand, at: now) }
         if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
+        // The request was not sent before: it waited for the successor of a token that was refused for this very target. Its refusal shows the
+        // same as that of a replay; a grant for it would cost a burst on a path that refuses every token one grant more. Later it would
+        // show a revocation just as well.
+        if report.justGranted, held.predecessorRefusedAt == report.target, now < held.since.saturatingAdd(Self.burst) {
+            return refuse(loop) + noteRefusal(report, at: now)
+        }
         waiters = .loop(loop)
         return invalidate()
             + start(.challenged, for: report.demand, along: report.along, refusedAt: report.target, at: now)

@@ -143,7 +143,7 @@ extension AccessTokenMachine {
         self.landing = nil
         // The token died while it waited for its commit: a life that short is no answer.
         guard now < landing.grant.lifetime.stopServingAt else { return fail(.issuerAnswerInvalid, at: now) }
-        let next = Held(grant: landing.grant, predecessorRefusedAt: landing.refusedAt)
+        let next = Held(grant: landing.grant, predecessorRefusedAt: landing.refusedAt, since: now)
         let event: Event =
             switch landing.reason {
             case .challenged, .steppedUp: .challengeAnswered

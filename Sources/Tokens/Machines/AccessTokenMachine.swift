@@ -43,6 +43,8 @@ public struct AccessTokenMachine: Sendable {
         var isRefused = false
         /// Where its predecessor was refused, if that is why it was granted.
         var predecessorRefusedAt: RequestTarget?
+        /// When it was taken over from its flight.
+        var since: Instant = 0
         /// Served past its expiry because its issuer fails.
         var inGrace = false
     }
@@ -71,6 +73,8 @@ public struct AccessTokenMachine: Sendable {
         backoff = Backoff(seed: seed)
     }
 
+    /// How long after a grant those who waited for it are told of, at most, that were sent at once and refused.
+    static let burst: Nanoseconds = .seconds(5)
     /// How long an access token waits for its own commit.
     static let commitWait: Nanoseconds = .milliseconds(100)
     /// How long a token waits for the commit of the refresh token that came with it, before the store counts as degraded.

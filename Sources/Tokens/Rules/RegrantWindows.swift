@@ -77,7 +77,7 @@ struct RegrantWindows: Equatable, Sendable {
         return true
     }
 
-    /// A replay was refused with the token that was granted for it.
+    /// A replay, or a request that waited with it, was refused with the token that was granted for it.
     /// - Parameter limit: the longest window.
     /// - Returns: whether it is news to the route: many requests that carried the same token are one refusal.
     mutating func refused(_ generation: UInt64, at target: RequestTarget, limit: Nanoseconds, now: Instant) -> Bool {
