@@ -98,10 +98,11 @@ import Testing
         let scene = try Scene(Plans.open())
         let caller = scene.call(Self.last)
         var hadAll = false
-        scene.kernel.afterLook = { hadAll = caller.sawEnd && caller.receivedText == Self.answer }
+        scene.kernel.afterEmptyRead = { hadAll = caller.sawEnd && caller.receivedText == Self.answer }
         try #require(scene.upstreams.first).send(Wire.ok("x"))
         scene.settle()
         #expect(hadAll && caller.isClosed)
+        scene.kernel.afterEmptyRead = {}
         scene.end()
     }
 

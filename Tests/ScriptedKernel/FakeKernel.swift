@@ -27,8 +27,8 @@ public final class FakeKernel: Kernel {
     public private(set) var misuse: [String] = []
     /// Called when a loop waits, before events are gathered: where a test that lets the loop run plays the peers.
     public var onWait: () -> Void = {}
-    /// Called when a look for input (`hasInput`) has found what it found.
-    public var afterLook: () -> Void = {}
+    /// Called when a read has found nothing.
+    public var afterEmptyRead: () -> Void = {}
     /// Waits of the loop so far.
     public private(set) var waits: UInt64 = 0
     /// Milliseconds that the loop was ready to wait the last time.
@@ -190,7 +190,9 @@ public final class FakeKernel: Kernel {
             socket.error = 0
             return Int(-error)
         }
-        return socket.inputEnds ? 0 : Int(-EAGAIN)
+        if socket.inputEnds { return 0 }
+        afterEmptyRead()
+        return Int(-EAGAIN)
     }
 
     public override func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, more: Bool) -> Int {
@@ -228,7 +230,6 @@ public final class FakeKernel: Kernel {
     public override func hasInput(_ descriptor: Int32) -> Bool {
         systemCalls &+= 1
         guard let socket = open(descriptor, "poll") else { return false }
-        defer { afterLook() }
         return state(of: socket) & Readiness([.readable, .failed, .hungUp]).rawValue != 0
     }
 

@@ -14,10 +14,14 @@ extension CallerConnection {
         saidNoMore = false
         if mayEnd {
             // The end before the look: the kernel may hold the answer back for it (`MSG_MORE`), and octets that come between a look and
-            // the close would make it drop what it holds.
+            // the close would make it drop what it holds. A read and no `poll`: a fast caller has answered with its own end by now.
             saidNoMore = true
             loop.kernel.shutdownWriting(descriptor)
-            guard loop.kernel.hasInput(descriptor) else { return close() }
+            canRead = true
+            start = 0
+            end = 0
+            guard case .bytes(let count) = fill() else { return close() }
+            drainLeft -= count
             expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
         }
         releaseUpstream(reusable: false)
