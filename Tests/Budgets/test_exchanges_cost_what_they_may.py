@@ -201,15 +201,19 @@ def test_an_exchange_costs_no_more_than_it_may(measured, row):
     # The first requests make what later ones find: connections, blocks, tables.
     measured.send(row, 60)
     measured.take()
-    measured.send(row, FEW)
-    few = measured.take()
-    measured.send(row, FEW + MANY)
-    many = measured.take()
-    cost = (many.instructions - few.instructions) / MANY
-    each = {kind: (many.calls[kind] - few.calls[kind]) / MANY for kind in CALLS}
-    print(f"{row}: {cost:.0f} instructions, {each}")
-    assert cost > 5_000, "nothing was measured"
+    # A busy machine cuts an exchange into more turns now and then, which adds to its cost and never takes from it: the least counts.
+    for _ in range(3):
+        measured.send(row, FEW)
+        few = measured.take()
+        measured.send(row, FEW + MANY)
+        many = measured.take()
+        cost = (many.instructions - few.instructions) / MANY
+        each = {kind: (many.calls[kind] - few.calls[kind]) / MANY for kind in CALLS}
+        print(f"{row}: {cost:.0f} instructions, {each}")
+        assert cost > 5_000, "nothing was measured"
+        # A connection's first requests and its last may differ from the others by a handful.
+        if each["allocations"] <= allocations + 0.05 and each["system calls"] <= calls + 0.05 and cost <= instructions * ALLOWANCE:
+            return
     assert cost <= instructions * ALLOWANCE
-    # A connection's first requests and its last may differ from the others by a handful.
     assert each["allocations"] <= allocations + 0.05
     assert each["system calls"] <= calls + 0.05
