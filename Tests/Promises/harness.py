@@ -37,8 +37,9 @@ def executable(variable, default, advice):
     return found
 
 
-def eventually(condition, within=60.0, every=0.02, what="condition"):
-    """Polls until `condition` gives something true and returns that; fails after `within` seconds."""
+def eventually(condition, within=25.0, every=0.02, what="condition"):
+    """Polls until `condition` gives something true and returns that; fails after `within` seconds: less than
+    `negative_for`, so that what only a timer mends has not come true."""
     end = time.monotonic() + within
     while True:
         value = condition()
@@ -278,7 +279,7 @@ class Cardea:
         self.process.wait()
         self._close_output()
 
-    def stop(self, within=60):
+    def stop(self, within=30):
         self.may_exit = True
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(within)

@@ -347,10 +347,10 @@ def test_a_server_that_hangs_delays_a_grant_and_nothing_else(gateways, lab, redi
     try:
         began = time.monotonic()
         assert made[1].get("/api/employees/1").status == 200
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 9
         began = time.monotonic()
         assert {made[0].get("/api/employees/1").status for _ in range(50)} == {200}
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 9
         eventually(lambda: state(made[1]) == "degraded", what="the outage noticed")
     finally:
         redis.thaw()

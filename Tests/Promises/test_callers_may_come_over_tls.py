@@ -178,7 +178,7 @@ def test_a_silent_caller_is_let_go(gateway, authority):
         raw.sendall(b"\x16\x03\x01\x02\x00")
         begun = time.monotonic()
         assert raw.recv(1) == b""
-        assert 8 < time.monotonic() - begun < 40
+        assert 8 < time.monotonic() - begun < 25
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
