@@ -8,7 +8,6 @@ internal import World
 struct RedisMachine {
     enum Event {
         case began
-        /// The password was read, where one is configured.
         /// Something happened to the connection, or its time came.
         case link(FleetLinkEvent)
         /// - Parameter number: names the command in its answer.
