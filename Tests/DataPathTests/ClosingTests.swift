@@ -93,7 +93,7 @@ import Testing
         scene.end()
     }
 
-    /// Such octets make the kernel reset the connection when it is closed, and drop what it has held back.
+    /// Octets that are unread when a connection is closed make the kernel reset it, and drop the answer that it has held back.
     @Test func whatComesBetweenTheLookAndTheCloseTakesNothingBack() throws {
         let scene = try Scene(Plans.open())
         let caller = scene.call(Self.last)

@@ -32,7 +32,7 @@ import Testing
             }
             return true
         }
-        // Its HTTP/2 connection's: they are the same for all of its streams.
+        // These fields are the HTTP/2 connection's and the same for all of its streams.
         let kept = Self.givenUp.union(["loop", "buffers", "data", "listener", "peer", "home", "hop"])
         #expect(fields.differing(used, fresh).union(kept) == fields.names, "each field has to be looked at here")
         #expect(used.holdsNothing && scene.data.exchanges.lent == 1)

@@ -4,7 +4,7 @@ extension House {
         let module: String
         let from: String
         let to: String
-        /// All of them, as `Arrow.uses` has them.
+        /// Every use that makes the arrow, as `Arrow.uses` has them.
         let uses: [String]
         let reason: String
     }

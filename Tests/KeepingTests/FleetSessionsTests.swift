@@ -8,7 +8,7 @@ import Testing
 @testable import Scenes
 @testable import Tokens
 
-/// Where a step of a fleet may start from, and what news of a session ask for, without the keeper.
+/// The start of a step in a fleet, and the action that news of a session ask for, without the keeper.
 @Suite struct FleetSessionsTests {
     private static let second: UInt64 = 1_000_000_000
     private static let first = SessionVersion.none.next

@@ -86,7 +86,7 @@ import TokenStore
             #expect(sweep.changes.isEmpty && Self.deletes(sweep.deletions) == [row.key])
             #expect(orphans.isEmpty)
         }
-        // Its identity is there: the days are not counted any more.
+        // The row's identity is there again: the days are not counted any more.
         let back = orphans.sweep(
             [row.expiring(30 * Self.day)], wall: 0, isConfigured: { _ in true }, mayBegin: { _ in true })
         #expect(back.deletions.isEmpty && Self.puts(back.changes) == (stored == .accessToken ? [] : [row]))

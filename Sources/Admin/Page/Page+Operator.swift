@@ -26,7 +26,7 @@ extension Page {
         return "<form method=\"post\" action=\"\(action)\"><button\(label)>\(text)</button></form>"
     }
 
-    /// What a button has done.
+    /// The sentence that tells an operator the effect of the button that was pressed.
     var outcome: HTML? {
         let texts = [
             "reload": "The configuration is being read again; what comes of it stands here with the next look.",

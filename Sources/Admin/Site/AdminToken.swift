@@ -36,7 +36,8 @@ struct AdminToken: Sendable {
         }
     }
 
-    /// Its duration depends on the received length alone: neither the index of the first difference nor the secret's length shows.
+    /// The comparison's duration depends on the received length alone: neither the index of the first difference nor the secret's length
+    /// shows.
     static func isEqual(_ received: [UInt8], _ expected: [UInt8]) -> Bool {
         guard !expected.isEmpty else { return false }
         var difference = UInt64(UInt(bitPattern: received.count ^ expected.count))

@@ -5,7 +5,7 @@ private struct PatternPart {
     var states: [Pattern.Instruction] = []
     /// Whether it matches without reading anything.
     var canBeEmpty = true
-    /// It has more states than a pattern may have, which are not kept.
+    /// The part has more states than a pattern may have; they are not kept.
     var isTooLarge = false
 
     init(_ state: Pattern.Instruction, canBeEmpty: Bool) {
@@ -24,7 +24,7 @@ private struct PatternPart {
         if isTooLarge { states = [] }
     }
 
-    /// One of two; of what both match the first counts.
+    /// The alternative of this part and `other`; where both match, this one counts.
     func or(_ other: PatternPart) -> PatternPart {
         var both = PatternPart(
             PatternPart(.split(1, states.count + 2), canBeEmpty: true), self,

@@ -13,8 +13,8 @@ extension CallerConnection {
         enterClosing()
         saidNoMore = false
         if mayEnd {
-            // The end before the look: the kernel may hold the answer back for it (`MSG_MORE`), and octets that come between a look and
-            // the close would make it drop what it holds. A read and no `poll`: a fast caller has answered with its own end by now.
+            // The end goes out before the look: the kernel may hold the answer back for it (`MSG_MORE`), and octets that come between a
+            // look and the close would make it drop what it holds. A read looks, not `poll`: a fast caller has sent its own end by now.
             saidNoMore = true
             loop.kernel.shutdownWriting(descriptor)
             canRead = true

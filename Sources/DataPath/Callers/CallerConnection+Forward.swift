@@ -54,7 +54,7 @@ extension CallerConnection {
         guard listener.forward.mode != .gateway, listener.forward.tunnelsUnmatched else {
             return .fault(Fault(.noRoute))
         }
-        // Where we have terminated the caller's TLS, the far side would have to be TLS too, with a check that nobody configured.
+        // A request whose TLS ended here would need TLS on the far side too, with a check that nobody configured.
         guard peer.authority == nil else { return .fault(Fault(.noRoute)) }
         if let original = peer.destination { return serveUnmatched(Destination(original)) }
         guard data.requestHead.targetForm == .absolute, isPlainScheme,

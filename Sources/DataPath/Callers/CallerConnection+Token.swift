@@ -13,7 +13,7 @@ extension CallerConnection {
         for index in 0..<data.requestHead.fieldCount {
             let field = data.requestHead[index]
             guard field.known == wanted else { continue }
-            // Which of two counts must not be a matter of interpretation.
+            // Two tokens are refused, since nothing says which of them counts.
             guard found == nil else { return refusal }
             found = field.value
         }

@@ -1,6 +1,6 @@
 internal import HTTP1
 
-/// All that a caller's connection knows of the one request that is on its way, from the request's first byte to the answer's last.
+/// A caller's connection's knowledge of the one request that is on its way, from the request's first byte to the answer's last.
 ///
 /// A structure of its own, since callers are idle most of the time: a connection borrows one from its loop's `ExchangePool` with the first
 /// byte and gives it back with nothing left to read. As it is made, it is ready for the next request; nothing of the last one can stay.

@@ -48,7 +48,7 @@ package class Channel: Watched, TLSWire {
     private var pendingStart = 0
     private var pendingEnd = 0
 
-    /// Behind it, bytes that lie in a pipe: only while they are on their way (`Channel+Splice.swift`).
+    /// The bytes that lie in the pipe, to be written behind `pending`: only while they are on their way (`Channel+Splice.swift`).
     final var pipeCount = 0
     final var pipe: PipePair?
 

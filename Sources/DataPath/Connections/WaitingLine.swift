@@ -1,6 +1,6 @@
 /// Who may stand in a `WaitingLine`, in one at a time.
 protocol Waiter: AnyObject {
-    /// Its index in the line; nil while it does not wait. The line's to write.
+    /// The index of this one in its line; nil while it does not wait. The line alone writes it.
     var waitingIndex: Int? { get set }
 }
 

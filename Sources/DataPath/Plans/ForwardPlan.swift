@@ -21,7 +21,7 @@ package struct ForwardPlan: Sendable {
     }
 }
 
-/// Where a request goes that no route takes: to the destination that the caller named, as it named it.
+/// The way of a request that no route takes: to the destination that the caller named, as it named it.
 ///
 /// Whoever may use the proxy could otherwise reach, with the proxy's rights, what listens beside it: its own loopback, its
 /// neighbours on the link, and the addresses at which clouds hand out machine credentials.

@@ -89,5 +89,5 @@ package struct ProxyProtocolPlan: Sendable {
     }
 }
 
-/// Who can serve a connection.
+/// The protocol that a connection speaks.
 package enum ApplicationProtocol: Sendable { case http1, http2 }

@@ -113,7 +113,7 @@ final class HealthProbe: UpstreamUser {
     private func close() {
         connection?.close()
         connection = nil
-        // Also of a shared connection, which would otherwise serve the next check: that one is to connect anew.
+        // The next check is to connect anew: a shared connection that stayed would serve it.
         group.retire()
         itself = nil
     }

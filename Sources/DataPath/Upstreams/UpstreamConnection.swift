@@ -85,7 +85,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         renewChannel()
     }
 
-    /// There is no shared connection with room: this one waits for one, or for a socket of its own. The deadline runs from here on, so
+    /// Waits for a shared connection with room, or for a socket of its own. The deadline runs from here on, so
     /// that waiting for the resolver is bounded too.
     func beginWaiting() {
         loop.adopt(self)

@@ -38,7 +38,7 @@ struct CompiledConfiguration {
         self.compiler = compiler
     }
 
-    /// What a keeper that runs takes up.
+    /// The parts of the configuration that a running keeper takes up at a reload.
     var change: KeeperChange {
         KeeperChange(
             identities: identities, routes: compiler.keptRoutes, keys: fixedKeys,

@@ -55,7 +55,7 @@ public struct Explanation: Encodable, Sendable {
         public var consequence: String
     }
 
-    /// All but the key, which is no object here, and `origin`, which names the upstream once more.
+    /// Every member but the key, which is no object here, and `origin`, which names the upstream once more.
     private enum CodingKeys: String, CodingKey {
         case listener, candidates, route, routePlace, upstreamURL, identity, scheme, account, injects, onRefusal, notes
         case isChallengeDriven = "challengeDriven"

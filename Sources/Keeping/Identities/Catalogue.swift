@@ -50,7 +50,7 @@ struct Catalogue {
     /// Identities that their issuer cannot tell apart share their tokens.
     func same(as identity: KeptIdentity) -> [KeptIdentity] { identities.filter { $0.digest == identity.digest } }
 
-    /// All that the identity's routes will ask for: what is granted to a login bounds every later refresh (RFC 6749 §6).
+    /// The scopes that the identity's routes will ask for: what is granted to a login bounds every later refresh (RFC 6749 §6).
     func wanted(by identity: KeptIdentity) -> Wanted {
         var wanted = Wanted(scopes: identity.scopes, upstreamOrigin: "")
         for route in routes where route.identity === identity {

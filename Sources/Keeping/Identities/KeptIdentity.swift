@@ -136,7 +136,7 @@ package final class KeptIdentity: @unchecked Sendable {
         bindsToURL = next.bindsToURL
     }
 
-    /// Its name in the log.
+    /// The identity's name, as the log has it.
     var logged: LogField { LogField("identity", .name(plan.name)) }
 
     /// Nil for identities that need no person.

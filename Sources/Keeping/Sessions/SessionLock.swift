@@ -43,11 +43,11 @@ struct KeptSession {
 }
 
 extension KeptSession {
-    /// What becomes of a session that was made for an older epoch: its issuer has replaced the refresh token all the same
+    /// The fate of a session that was made for an older epoch: its issuer has replaced the refresh token all the same
     /// (docs/design/tokens.md#rule-9).
     enum Late: Equatable {
         case dropped, revoked
-        /// Its refresh token alone is kept.
+        /// The session's refresh token alone is kept.
         case kept(LayerMaterial)
     }
 
@@ -65,7 +65,7 @@ extension KeptSession {
 }
 
 extension LayerMaterial {
-    /// There is nothing in it that a later step could use.
+    /// The material has nothing in it that a later step could use.
     var isHollow: Bool { bytes.isEmpty && refreshToken == nil && !isHuman }
 }
 

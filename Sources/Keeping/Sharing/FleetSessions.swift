@@ -47,12 +47,12 @@ struct FleetSessions: Sendable {
         /// The rung at which this gateway's own ladder stands, and the material there.
         let rung: SessionRung
         let standing: LayerMaterial?
-        /// What the server has.
+        /// The session as the server has it.
         let found: SharedSession?
-        /// The same, where it has just been taken up as newer than what was here.
+        /// The server's material, where it has just been taken up as newer than what was here.
         let newer: LayerMaterial?
         let claim: SessionClaim
-        /// Nobody but a person can replace the login.
+        /// The login can be replaced by a person alone.
         let isIrreplaceable: Bool
         /// The session that is here has a refresh token.
         let hasRefreshToken: Bool
@@ -124,14 +124,14 @@ struct FleetSessions: Sendable {
 
     // MARK: - News
 
-    /// What news of a session ask for.
+    /// The action that news of a session ask for.
     enum Answer: Equatable {
         case nothing
         /// The session is looked up on the server.
         case look(SessionKey)
-        /// The same, because it has moved; what is known of its version goes to disk.
+        /// The session is looked up on the server, because it has moved; what is known of its version goes to disk.
         case follow(SessionKey)
-        /// What is here goes to the server.
+        /// The session as this gateway has it goes to the server.
         case offer(SessionKey, SessionVersion)
         /// The server is told that the session has ended.
         case end(SessionVersion)

@@ -19,7 +19,7 @@ package struct KeptFleet: Sendable {
     /// Turns that are held, to be renewed at once when the server is there again.
     var holds: [FleetHold] = []
     var attempts: [AttemptMark: SharedAttempt] = [:]
-    /// Who knows a name of news. Entries of tokens that are gone are met and dropped.
+    /// The tokens that news are about, by the names in them. An entry whose token is gone is dropped when it is met.
     private var tokens: [SharedName: AccessKey] = [:]
 
     /// Tokens that another gateway had obtained.

@@ -20,7 +20,7 @@ public enum IdentityState: String, Sendable, CaseIterable {
     case unproven
     case refreshDue = "refresh_due"
     case fresh
-    /// There is no token, and nothing is under way or waited for: mostly before the first request.
+    /// No token is there, and no grant is under way or waited for: mostly before the first request.
     case idle
 }
 

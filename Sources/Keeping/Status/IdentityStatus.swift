@@ -47,7 +47,7 @@ public struct IdentityStatus: Sendable {
 }
 
 extension IdentityStatus {
-    /// What the identity itself knows.
+    /// The status from what the identity itself knows.
     /// - Parameter now: nanoseconds of `CLOCK_BOOTTIME`.
     init(_ identity: KeptIdentity, at now: UInt64) {
         self.init(

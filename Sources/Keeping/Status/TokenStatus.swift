@@ -11,7 +11,7 @@ public struct TokenStatus: Sendable {
     public var realm: String
     /// The scopes that were asked for, parted by spaces.
     public var scopes: String
-    /// Also where there is no token.
+    /// The state of the key, which it has without a token too.
     public var state: IdentityState
     /// The authentication level (OAM); nil where the scheme has none.
     public var level: Int?

@@ -23,7 +23,7 @@ struct OrphanRows {
         return isCounted ? [] : [.put(kept)]
     }
 
-    /// What is to be written after rows without identities were found.
+    /// The changes to be written after rows without identities were found.
     struct Sweep {
         var changes: [StoreChange] = []
         var deletions: [StoreChange] = []

@@ -166,7 +166,7 @@ func reading<Result>(_ octets: [UInt8], _ body: (OpaquePointer) -> Result?) -> R
     }
 }
 
-/// What one of OpenSSL's encoders writes, which is asked for the length first; nil when it fails.
+/// The output of one of OpenSSL's encoders, which is asked for the length first; nil when it fails.
 func encoded(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8]? {
     let count = write(nil)
     guard count > 0 else { return nil }

@@ -87,7 +87,7 @@ struct LogLine {
             switch parser.parseScalar(from: &octets) {
             case .emptyInput: return
             case .error(let length):
-                // What is no well-formed sequence (RFC 3629) is written octet by octet.
+                // A sequence that is not well-formed (RFC 3629) is written octet by octet.
                 for octet in rest.prefix(length) { append(escape: UInt32(octet)) }
                 rest = rest.dropFirst(length)
             case .valid(let encoded):

@@ -200,7 +200,7 @@ extension RowTable {
             scan.reset()
         }
         if spills {
-            // Which keys sealed rows that nobody has looked at is not known: each listed one may have.
+            // The keys that sealed rows which nobody has looked at are not known: each listed one may have.
             unknown.formUnion(listed.filter { keys.key($0) == nil })
             used.formUnion(listed)
         }

@@ -41,9 +41,9 @@ public struct AccessTokenMachine: Sendable {
         var grant: Grant
         /// An upstream refused it and its replacement is under way: not served meanwhile.
         var isRefused = false
-        /// Where its predecessor was refused, if that is why it was granted.
+        /// The target where the token's predecessor was refused, if that is why the token was granted.
         var predecessorRefusedAt: RequestTarget?
-        /// When it was taken over from its flight.
+        /// The time when the token was taken over from its flight.
         var since: Instant = 0
         /// Served past its expiry because its issuer fails.
         var inGrace = false
@@ -54,7 +54,7 @@ public struct AccessTokenMachine: Sendable {
         var reason: Flight.Reason
         /// The demand that its flight was to meet.
         var asked: Demand
-        /// Where the served token was refused, if that is the reason.
+        /// The target where the served token was refused, if that is the flight's reason.
         var refusedAt: RequestTarget?
         var deadline: Instant
     }

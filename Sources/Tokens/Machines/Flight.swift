@@ -47,7 +47,7 @@ public struct Flight: Equatable, Sendable {
     public let token: FlightToken
     /// The first cause; who joins later does not change it.
     public let reason: Reason
-    /// Where the served token was refused, if that is the reason.
+    /// The target where the served token was refused, if that is the reason.
     let refusedAt: RequestTarget?
     /// The level of the challenge that it answers; nil where there is none, or where it is not known yet.
     let level: Int?

@@ -17,7 +17,7 @@ struct ExplainReport: Encodable {
 
     private enum CodingKeys: CodingKey { case method, url, key, addresses, outage, identityState, tokens, run }
 
-    /// One object: the members of the explanation and those that are added here.
+    /// Writes one object: the members of the explanation and those that are added here.
     func encode(to encoder: any Encoder) throws {
         try explanation.encode(to: encoder)
         var members = encoder.container(keyedBy: CodingKeys.self)

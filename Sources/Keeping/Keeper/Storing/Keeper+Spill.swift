@@ -48,7 +48,7 @@ extension Keeper {
         if case .failure(let fault) = result, fault.kind == .queueFull {
             return endRecall(of: token, Fault(.tooManyWaiters, retryAfter: 1))
         }
-        // Where the store fails it is not asked again at once, or whoever looks again after the answer would do so for ever; a store that
+        // A store that fails is not asked again at once, or a request that looks again after the answer would do so for ever; a store that
         // works again says so.
         takeBack(token.recall?.isVoid == true ? nil : (try? result.get()), for: token)
         endRecall(of: token, nil)

@@ -138,7 +138,7 @@ extension Keeper {
         for token in tokens.shared.values { leaveProbation(ticket, token) }
     }
 
-    /// Whose scout it is, the machines know.
+    /// Tells every machine of an event of a scout; the one whose scout it is acts on it.
     private func tellScouts(_ event: (inout ScoutMachine) -> [ScoutMachine.Action]) {
         for route in catalogue.routesByNumber.values where !route.scouts.isEmpty {
             perform(event(&route.scouts), on: route)
