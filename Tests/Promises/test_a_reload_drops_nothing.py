@@ -79,17 +79,16 @@ def test_no_request_is_lost_over_many_reloads(api):
         eventually(lambda: load.done > end + 50, what="the load going on")
     assert load.failures == [], load.failures[:5]
     assert set(load.statuses) == {200}, load.statuses
-    # A few more where the watch on the file was quicker than the signal.
-    reloads = edition(api) - 1
-    assert reloads >= RELOADS
+    # A few more where the watch on the file was quicker than the signal; the last of them may still come.
+    assert edition(api) > RELOADS
     # The token stayed, and so did the numbers.
     assert api.lab.counts()["token"] == 0, api.lab.counts()
     route = (("code", "200"), ("route", "api"))
     # One request more than the load's: the warm-up.
     assert api.metrics()[("cardea_requests_total", route)] == load.done + 1
     # The log's thread writes a moment later.
-    eventually(lambda: len(events(api, "reload done")) == reloads, what="every reload in the log")
-    print(f"{reloads} reloads, {load.done} requests, longest {load.longest * 1000:.0f} ms")
+    eventually(lambda: len(events(api, "reload done")) == edition(api) - 1, what="every reload in the log")
+    print(f"{edition(api) - 1} reloads, {load.done} requests, longest {load.longest * 1000:.0f} ms")
 
 
 def test_a_broken_file_changes_nothing_and_says_why(api):

@@ -175,9 +175,13 @@ def test_attempts_of_a_fleet_count(gateway, redis, lab, before):
         load(redis, "both", without=("l", "u"))
         made = recorded.configure(gateway, place, lab.listen, store=False, shared=redis.url)
         in_use(made.start())
-        eventually(
-            lambda: recorded.ask(made, "refused").problem["type"].endswith("credential-quarantined"), every=0.3, what="the mark"
-        )
+        answers = ["the mark"]
+
+        def marked():
+            answers.append(recorded.ask(made, "refused").problem)
+            return answers[-1]["type"].endswith("credential-quarantined")
+
+        eventually(marked, every=0.3, what=answers)
         assert not issuer.was_told(recorded.SECRETS["GOLDEN_WRONG_PASSWORD"])
 
 

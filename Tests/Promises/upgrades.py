@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import pathlib
 import signal
 import time
 
@@ -21,6 +22,15 @@ def reaping():
         yield
     finally:
         prctl(SUBREAPER, 0, 0, 0, 0)
+
+
+def parent(pid):
+    """None for a process that has ended and was waited for."""
+    try:
+        # The name stands in parentheses and may have some itself.
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 class Heir:
@@ -50,6 +60,10 @@ class Heir:
         return self.returncode
 
     def send_signal(self, number):
+        if number == signal.SIGTERM:
+            # Where the process before it has ended, its launcher does so in a moment; until then our heir's status would be the launcher's.
+            with contextlib.suppress(AssertionError):
+                eventually(lambda: parent(self.pid) in (os.getpid(), None), within=10)
         os.kill(self.pid, number)
 
     def kill(self):

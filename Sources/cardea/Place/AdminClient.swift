@@ -4,7 +4,12 @@ internal import Octets
 import Reactor
 
 /// Speaks to the admin socket of the running gateway.
+///
+/// A signal that comes meanwhile does not end the wait: whoever catches it looks at it afterwards, and has the answer by then.
 struct AdminClient {
+    /// Seconds. The gateway itself holds an answer back for up to five, until what it says is on the disk; a busy machine takes its part.
+    private static let patience = 10
+
     private let path: String
 
     init(_ path: String) { self.path = path }
@@ -14,21 +19,22 @@ struct AdminClient {
         let body: String
     }
 
-    /// Nil when nobody answers within two seconds.
+    /// Nil when nobody answers within ten seconds.
     func request(_ method: String, _ target: String) -> Answer? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        var time = timeval(tv_sec: 2, tv_usec: 0)
+        var time = timeval(tv_sec: Self.patience, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         guard connect(descriptor) else { return nil }
         let message = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".utf8)
-        guard send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) == message.count else { return nil }
+        let sent = uninterrupted { send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) }
+        guard sent == message.count else { return nil }
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16 * 1024)
         while received.count < 4 << 20 {
-            let count = recv(descriptor, &buffer, buffer.count, 0)
+            let count = uninterrupted { recv(descriptor, &buffer, buffer.count, 0) }
             guard count > 0 else { break }
             received += buffer[..<count]
         }
@@ -38,7 +44,17 @@ struct AdminClient {
     private func connect(_ descriptor: Int32) -> Bool {
         guard let address = SocketAddress(unixPath: path) else { return false }
         return address.withStorage { storage, length in
-            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, length) } == 0
+            storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                uninterrupted { Int(Glibc.connect(descriptor, address, length)) } == 0
+            }
+        }
+    }
+
+    /// A call on a socket with a time limit is not taken up again by the kernel after a handled signal (signal(7)).
+    private func uninterrupted(_ call: () -> Int) -> Int {
+        while true {
+            let result = call()
+            if result >= 0 || errno != EINTR { return result }
         }
     }
 
