@@ -3,7 +3,10 @@ glewlwyd, a server that nobody here wrote."""
 
 import contextlib
 import json
+import pathlib
+import signal
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 
@@ -191,6 +194,30 @@ def test_a_logout_forgets_everywhere(configured, person, server):
     assert state(gateway) == "login_needed"
     gateway.stop()
     gateway.start()
+    assert is_needed(gateway)
+
+
+def is_asking(process):
+    """Waits in recvfrom(2), by the numbers of x86-64 and arm64."""
+    return pathlib.Path(f"/proc/{process}/syscall").read_text().split()[0] in ("45", "207")
+
+
+def test_an_interruption_is_no_end_of_the_gateway(configured, person):
+    gateway = configured("device_code").start()
+    terminal = Terminal(gateway, "tv")
+    terminal.until("waiting")
+    gateway.process.send_signal(signal.SIGSTOP)
+    try:
+        eventually(lambda: is_asking(terminal.child.pid), what="the command asking the gateway")
+        # A full disk may take as long.
+        time.sleep(3)
+        terminal.child.sendintr()
+        terminal.child.expect_exact("^C")
+    finally:
+        gateway.process.send_signal(signal.SIGCONT)
+    terminal.child.expect("cancelled")
+    terminal.child.wait()
+    gateway.told(lambda event: event.get("reason") == "cancelled where it was started")
     assert is_needed(gateway)
 
 
