@@ -27,6 +27,13 @@ TOKENS ?= 1000000
 RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions
 PERFORMANCE := $(RELEASE) --package-path Tests/Performance --scratch-path .build/performance
 BINARY := .build/release/cardea
+# What is installed: what was just built, or a PROGRAM of the same sources that stands somewhere.
+PROGRAM ?= $(BINARY)
+SHARE := .build/share
+# Root has no Swift in its PATH, often. What its user has built is installed then.
+BUILT_BEFORE := $(if $(filter $(BINARY),$(PROGRAM)),$(if $(shell command -v $(SWIFT)),binary $(shell grep -o '^papers\b' Makefile)))
+PACKAGE := .build/package
+PREFIX ?= /usr/local
 # Which build the promises are tried on, and where it lies.
 BUILD ?= debug
 BUILT = .build/$(if $(filter checked,$(BUILD)),checked/release,$(BUILD))
@@ -61,6 +68,15 @@ binary:
 		objcopy --only-keep-debug $(BINARY) $(BINARY).debug; \
 		objcopy --strip-debug --add-gnu-debuglink=$(BINARY).debug $(BINARY); \
 	fi
+
+.PHONY: install
+install: $(BUILT_BEFORE) ## put everything below PREFIX=/usr/local (of DESTDIR=), and a first configuration into SYSCONFDIR=/etc where there is none
+	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' ZSH_FUNCTIONS='$(ZSH_FUNCTIONS)' deploy/install '$(PROGRAM)' $(SHARE)
+
+.PHONY: package
+package: $(BUILT_BEFORE) ## a Debian package for this machine's architecture, in .build/package
+	@.ci/setup package
+	@deploy/package '$(PROGRAM)' $(PACKAGE)
 
 # Each build of tests has a folder of its own, since its flags are its own. Of the package's tests it has those that it runs.
 .PHONY: test

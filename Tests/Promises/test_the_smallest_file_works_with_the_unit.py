@@ -20,29 +20,34 @@ def of_unit(key):
     return [value for name, value in UNIT if name == key]
 
 
-def test_every_secret_is_loaded_from_where_it_is_put():
-    loaded = dict(value.split(":", 1) for value in of_unit("LoadCredential"))
-    named = set(re.findall(r"credential:([\w-]+)", FILE))
-    assert named == set(loaded) and not re.search(r"(?<!\w)(file|env|exec|literal):", FILE), "what the unit's user cannot read"
-    for path in loaded.values():
-        assert path in COMMANDS, f"nobody is told to make {path}"
+def test_every_secret_is_put_where_the_units_user_reads_it():
+    [(kind, folder, mode, owner, group)] = re.findall(r"^(\w) (\S+) (\d+) (\w+) (\w+) -$", (ROOT / "deploy/cardea.tmpfiles").read_text(), re.M)
+    [user] = of_unit("User")
+    assert (kind, mode, owner, group) == ("d", "0750", "root", user) and of_unit("Group") == [user]
+    assert f"\nu {user} - " in (ROOT / "deploy/cardea.sysusers").read_text()
+    named = re.findall(r"file:(\S+)", FILE)
+    assert len(named) == 2 and not re.search(r"(?<!\w)(credential|env|exec|literal):", FILE)
+    for path in named:
+        assert os.path.dirname(path) == folder
+        assert re.search(rf"install -m 0640 -g {user} .*{path}", COMMANDS), f"nobody is told to make {path}"
     [start] = of_unit("ExecStart")
-    program, _, configuration = start.partition(" run --config ")
-    assert f"{os.path.dirname(program)}/" in COMMANDS and configuration in COMMANDS
-    [folder] = of_unit("StateDirectory")
-    assert f"path: /var/lib/{folder}/" in FILE and "DynamicUser" in dict(UNIT)
+    assert start.partition(" run --config ")[2] in COMMANDS
+    # A service with one does not start without the file, and the first file needs none.
+    assert of_unit("LoadCredential") == []
+    [state] = of_unit("StateDirectory")
+    assert f"path: /var/lib/{state}/" in FILE
 
 
 def test_it_serves_with_what_the_unit_gives(gateway, monkeypatch):
     """The file as it stands; only servers and folders are those of the test."""
     lab, folder = gateway.lab, gateway.folder
-    state, credentials = folder / "state", folder / "credentials"
+    state, secrets = folder / "state", folder / "secrets"
     state.mkdir(mode=0o700)
-    credentials.mkdir(mode=0o700)
-    (credentials / "hr-password").write_text(lab.password + "\n")
-    (credentials / "store-key").write_text(subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout)
-    for file in credentials.iterdir():
-        file.chmod(0o400)
+    secrets.mkdir(mode=0o750)
+    (secrets / "hr-password").write_text(lab.password + "\n")
+    (secrets / "store-key").write_text(subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout)
+    for file in secrets.iterdir():
+        file.chmod(0o640)
     text = FILE
     for old, new in (
         ("https://oam.example.com:14100/oic_rest/rest/mobileoamauthentication", lab.service),
@@ -52,12 +57,12 @@ def test_it_serves_with_what_the_unit_gives(gateway, monkeypatch):
         ("127.0.0.1:8080", gateway.listen),
         ("https://hr.example.com", f"http://{lab.listen}"),
         ("/var/lib/cardea", str(state)),
+        ("/etc/cardea/secrets", str(secrets)),
     ):
         assert old in text, old
         text = text.replace(old, new)
     gateway.file.write_text(f"{text}admin: {{listen: \"{gateway.admin}\"}}\n")
     gateway.file.chmod(0o644)
-    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
     monkeypatch.setenv("STATE_DIRECTORY", str(state))
     status, out, _ = gateway.command("check")
     assert (status, out) == (0, "good\n"), out
@@ -65,8 +70,9 @@ def test_it_serves_with_what_the_unit_gives(gateway, monkeypatch):
     gateway.start()
     assert gateway.get().status == 200
     assert gateway.command("tokens", "list", "hr", "--json")[0] == 0
-    # By hand and without the folder: said, and what would be needed.
-    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    # By systemd's credentials, and by hand without their folder: said, and what would be needed.
+    gateway.file.write_text(gateway.file.read_text().replace(f"file:{secrets}/", "credential:"))
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     status, out, _ = gateway.command("check")
     assert status == 0 and "LoadCredential=hr-password" in out and out.endswith("good, 2 warnings\n"), out
 
