@@ -8,6 +8,7 @@ import versions
 from harness import ROOT, Cardea, Lab, Nginx, Provider, held
 from peers import Redis
 from served import Echo
+from upgrades import reaping
 
 
 def pytest_configure(config):
@@ -52,6 +53,14 @@ def provider(provider_process):
     """The authorization server without clients, tokens or faults of an earlier test."""
     provider_process.post("reset")
     return provider_process
+
+
+@pytest.fixture
+def orphans():
+    """What upgrades start becomes a child of the tests. Stands before the gateway among the fixtures of a test, so that the status of the
+    last process is seen."""
+    with reaping():
+        yield
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ class Cardea:
             cwd=self.folder,
         )
         if ready:
-            eventually(self.is_ready, within=20, what="/readyz answering 200")
+            eventually(self.is_ready, within=60, what="/readyz answering 200")
             self.baseline = self.descriptors()
         return self
 

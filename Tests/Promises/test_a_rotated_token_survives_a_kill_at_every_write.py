@@ -43,7 +43,7 @@ def rotate_until_killed(gateway, provider, known):
     """How many callers were answered with a token of this life, each of which has a refresh token of its own behind it; and whether it
     ended by itself."""
     answered = 0
-    eventually(lambda: gateway.process.poll() is not None or is_ready(gateway), within=20, what="ready or killed")
+    eventually(lambda: gateway.process.poll() is not None or is_ready(gateway), within=60, what="ready or killed")
     for _ in range(3):
         answer = ask(gateway)
         if answer is None or answer.status != 200:

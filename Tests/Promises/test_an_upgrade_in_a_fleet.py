@@ -7,13 +7,10 @@ import pytest
 
 from harness import call, eventually
 from test_a_fleet_shares_one_grant import WRONG, asked, cold, fleet, revoke, rotating, state
-from upgrades import reaping, upgrade
+from upgrades import upgrade
 
 
-@pytest.fixture(autouse=True)
-def orphans():
-    with reaping():
-        yield
+pytestmark = pytest.mark.usefixtures("orphans")
 
 
 def test_a_refresh_token_goes_round_through_upgrades(gateways, provider, redis):

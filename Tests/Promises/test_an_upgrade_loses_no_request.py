@@ -20,16 +20,13 @@ from load import Load, Streams
 from origins import forward
 from pki import Authority
 from test_websockets_pass import WebSocketServer
-from upgrades import reaping, said, upgrade
+from upgrades import said, upgrade
 
 UPGRADES = int(os.environ.get("CARDEA_UPGRADES", "10"))
 PATH = "/api/employees/1"
 
 
-@pytest.fixture(autouse=True)
-def orphans():
-    with reaping():
-        yield
+pytestmark = pytest.mark.usefixtures("orphans")
 
 
 @pytest.fixture(params=["on", "off"])

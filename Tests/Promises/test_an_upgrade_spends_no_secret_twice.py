@@ -7,13 +7,10 @@ import pytest
 
 from harness import call, eventually
 from test_a_refresh_token_is_used_once import grants, identity, revoke
-from upgrades import Heir, reaping, said, told, upgrade
+from upgrades import Heir, said, told, upgrade
 
 
-@pytest.fixture(autouse=True)
-def orphans():
-    with reaping():
-        yield
+pytestmark = pytest.mark.usefixtures("orphans")
 
 
 def test_a_refused_password_stays_refused(gateway):

@@ -11,15 +11,12 @@ import pytest
 
 from harness import address, call, eventually, free_port
 from load import Load
-from upgrades import Heir, failed, reaping, said, told, upgrade
+from upgrades import Heir, failed, said, told, upgrade
 
 PATH = "/api/employees/1"
 
 
-@pytest.fixture(autouse=True)
-def orphans():
-    with reaping():
-        yield
+pytestmark = pytest.mark.usefixtures("orphans")
 
 
 @pytest.fixture

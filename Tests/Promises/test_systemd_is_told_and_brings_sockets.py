@@ -11,7 +11,7 @@ import pytest
 
 from harness import call, eventually, free_port
 from load import Load
-from upgrades import reaping, upgrade
+from upgrades import upgrade
 
 # What systemd does between fork and exec: sockets from 3 on, and the process's own number.
 ACTIVATE = """
@@ -140,11 +140,11 @@ def test_a_unix_socket_may_be_inherited_too(gateway, systemd):
             assert caller.recv(65536).startswith(b"HTTP/1.1 200")
 
 
-def test_an_upgrade_names_the_next_main_process(gateway, systemd):
+def test_an_upgrade_names_the_next_main_process(orphans, gateway, systemd):
     """Sockets by activation go on, readiness and signs of life come from the process that serves, and the end of the old one is no
     end of the service."""
     host, port = gateway.listen.split(":")
-    with reaping(), socket.create_server((host, int(port))) as listening:
+    with socket.create_server((host, int(port))) as listening:
         manager = systemd(sockets=[listening], WATCHDOG_USEC="400000")
         manager.until("READY")
         for _ in range(2):

@@ -13,7 +13,7 @@ import pytest
 
 import recorded
 from harness import eventually
-from upgrades import reaping, upgrade
+from upgrades import upgrade
 
 
 @pytest.fixture
@@ -229,18 +229,17 @@ def test_a_store_goes_from_one_version_to_the_other(gateways, older, lab, first)
     other.stop()
 
 
-def test_a_running_gateway_becomes_the_later_version(older, lab, tmp_path):
+def test_a_running_gateway_becomes_the_later_version(orphans, older, lab, tmp_path):
     """The program is replaced, as a release does it, and the process hands over its sockets and its store."""
     later, program = older.binary_of_now, tmp_path / "cardea"
     program.symlink_to(older.binary)
     older.binary = str(program)
-    with reaping():
-        older.webgate().start().warm()
-        lab.reset(tokens=False)
-        (tmp_path / "fresh").symlink_to(later)
-        os.replace(tmp_path / "fresh", program)
-        old = upgrade(older)
-        assert older.get().status == 200
-        assert lab.counts()["issuer_calls"] == 0
-        assert old.wait(20) == 0
-        assert os.path.samefile(f"/proc/{older.process.pid}/exe", program)
+    older.webgate().start().warm()
+    lab.reset(tokens=False)
+    (tmp_path / "fresh").symlink_to(later)
+    os.replace(tmp_path / "fresh", program)
+    old = upgrade(older)
+    assert older.get().status == 200
+    assert lab.counts()["issuer_calls"] == 0
+    assert old.wait(20) == 0
+    assert os.path.samefile(f"/proc/{older.process.pid}/exe", program)
