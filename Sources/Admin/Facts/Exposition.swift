@@ -32,44 +32,41 @@ extension Scrape {
     typealias Labels = [(String, String)]
 
     /// - Returns: whether the family's samples are to follow.
-    mutating func begins(_ name: String, _ help: String, _ kind: MetricSchema.Kind) -> Bool {
-        guard present.insert(Substring(name)).inserted else { return false }
-        text.begin(name, help: help, kind: kind)
+    mutating func begins(_ family: ExposedFamily) -> Bool {
+        let about = family.description
+        guard present.insert(Substring(about.name)).inserted else { return false }
+        text.begin(about.name, help: about.help, kind: about.kind)
         return true
     }
 
-    mutating func family(
-        _ name: String, _ help: String, _ kind: MetricSchema.Kind, _ samples: [(Labels, some SampleValue)]
-    ) {
-        guard begins(name, help, kind) else { return }
+    mutating func family(_ family: ExposedFamily, _ samples: [(Labels, some SampleValue)]) {
+        guard begins(family) else { return }
         for (labels, value) in samples { text.sample(labels, value) }
     }
 
     /// A family of one sample without labels; nothing where its value is not known.
-    mutating func one(_ name: String, _ help: String, _ kind: MetricSchema.Kind, _ value: (some SampleValue)?) {
-        if let value { family(name, help, kind, [([], value)]) }
+    mutating func one(_ family: ExposedFamily, _ value: (some SampleValue)?) {
+        if let value { self.family(family, [([], value)]) }
     }
 
     /// A sample for each outcome.
-    mutating func outcomes(_ name: String, _ help: String, _ counts: KeyValuePairs<String, some SampleValue>) {
-        family(name, help, .counter, counts.map { ([("result", $0.key)], $0.value) })
+    mutating func outcomes(_ family: ExposedFamily, _ counts: KeyValuePairs<String, some SampleValue>) {
+        self.family(family, counts.map { ([("result", $0.key)], $0.value) })
     }
 
     /// A sample for each identity that has a value.
-    mutating func each<Value: SampleValue>(
-        _ name: String, _ help: String, _ kind: MetricSchema.Kind, _ value: (IdentityFacts) -> Value?
-    ) {
-        family(
-            name, help, kind,
+    mutating func each<Value: SampleValue>(_ family: ExposedFamily, _ value: (IdentityFacts) -> Value?) {
+        self.family(
+            family,
             identities.compactMap { facts in value(facts).map { ([("identity", facts.status.name)], $0) } })
     }
 
     /// A sample for each state: 1 for the one that holds, 0 for the others.
     mutating func states<State: CaseIterable & Equatable & RawRepresentable<String>>(
-        _ name: String, _ help: String, _ holders: [(labels: Labels, state: State)]
+        _ family: ExposedFamily, _ holders: [(labels: Labels, state: State)]
     ) {
-        family(
-            name, help, .gauge,
+        self.family(
+            family,
             holders.flatMap { holder in
                 State.allCases.map { (holder.labels + [("state", $0.rawValue)], $0 == holder.state ? 1 : 0) }
             })
@@ -81,7 +78,7 @@ extension Scrape {
 extension Scrape {
     mutating func write(_ facts: SiteFacts) {
         family(
-            "cardea_grants_total", "Tokens asked for, by outcome.", .counter,
+            .grants,
             identities.flatMap { facts in
                 [("granted", facts.status.grants), ("failed", facts.status.failures)].map {
                     ([("identity", facts.status.name), ("result", $0)], $1)
@@ -91,79 +88,66 @@ extension Scrape {
             facts.status.failureReasons.map { ([("identity", facts.status.name), ("reason", $0)], $1) }
         }
         if !reasons.isEmpty {
-            family("cardea_grant_failures_total", "Grants that brought no token, by reason.", .counter, reasons)
+            family(.grantFailures, reasons)
         }
-        each("cardea_narrower_grants_total", "Grants with fewer scopes than were asked for.", .counter) {
-            $0.status.narrowerGrants
-        }
-        each("cardea_wider_tokens_used_total", "Keys that a token with more scopes has served.", .counter) {
-            $0.status.borrowings
-        }
-        if begins("cardea_grant_duration_seconds", "Time from a grant's start to its end, good or bad.", .histogram) {
+        each(.narrowerGrants) { $0.status.narrowerGrants }
+        each(.widerTokensUsed) { $0.status.borrowings }
+        if begins(.grantDuration) {
             for facts in identities { text.sample([("identity", facts.status.name)], facts.status.grantTimes) }
         }
-        each("cardea_negative_hits_total", "Misses answered by a failure that stands, without a grant.", .counter) {
-            $0.status.negativeHits
-        }
-        each("cardea_clock_skew_seconds", "The issuer's clock minus ours.", .gauge) {
-            $0.status.clockSkew.map { Double($0) }
-        }
+        each(.negativeHits) { $0.status.negativeHits }
+        each(.clockSkew) { $0.status.clockSkew.map { Double($0) } }
         write(facts.status.subjects)
-        each("cardea_token_age_seconds", "Age of the identity's oldest token.", .gauge) { $0.age.map(seconds) }
+        each(.tokenAge) { $0.age.map(seconds) }
         let logins = identities.flatMap { facts in
             facts.status.logins.map { ([("identity", facts.status.name), ("result", $0)], $1) }
         }
         if !logins.isEmpty {
             family(
-                "cardea_logins_total", "Logins of a person that ended, by how; a failed one by its reason.", .counter,
+                .logins,
                 logins)
         }
-        each("cardea_login_expires_seconds", "Time until what a person's login brought ends.", .gauge) {
-            $0.status.login?.expiresIn.map(seconds)
-        }
-        each("cardea_token_expires_seconds", "Time until the first of the identity's tokens expires.", .gauge) {
-            $0.expiresIn.map(seconds)
-        }
-        each("cardea_waiters", "Requests that wait for a token.", .gauge) { $0.waiting }
+        each(.loginExpires) { $0.status.login?.expiresIn.map(seconds) }
+        each(.tokenExpires) { $0.expiresIn.map(seconds) }
+        each(.waiters) { $0.waiting }
         states(
-            "cardea_identity_state", "1 for the state that the identity is in.",
+            .identityState,
             identities.map { ([("identity", $0.status.name)], $0.state) })
         if !facts.status.certificates.isEmpty {
             family(
-                "cardea_certificate_expires_timestamp_seconds", "When a listener's certificate expires.", .gauge,
+                .certificateExpires,
                 facts.status.certificates.map {
                     ([("listener", $0.listener), ("file", $0.file)], Double($0.notAfter))
                 })
         }
         writeHealth(of: facts.status.upstreams)
-        states("cardea_store_state", "1 for the state that the store is in.", [([], facts.status.storeState)])
+        states(.storeState, [([], facts.status.storeState)])
         outcomes(
-            "cardea_store_commits_total", "Changes of the store, by outcome.",
+            .storeCommits,
             ["good": facts.status.storeCommits.good, "failed": facts.status.storeCommits.failed])
         one(
-            "cardea_store_restored_tokens", "Tokens taken up from the store at start.", .gauge,
+            .storeRestoredTokens,
             facts.status.restoredTokens)
         writeEngine(facts.status)
         if let shared = facts.status.shared { write(shared) }
         outcomes(
-            "cardea_reloads_total", "Reloads, by outcome.",
+            .reloads,
             ["done": facts.status.configuration.reloads, "refused": facts.status.configuration.refusals])
-        one("cardea_ready", "1 while traffic should come.", .gauge, facts.isReady ? 1 : 0)
-        one("cardea_log_dropped_total", "Log lines that found no room.", .counter, facts.logDropped)
-        family("cardea_build_info", "1, with the version as label.", .gauge, [([("version", facts.version)], 1)])
+        one(.ready, facts.isReady ? 1 : 0)
+        one(.logDropped, facts.logDropped)
+        family(.buildInfo, [([("version", facts.version)], 1)])
     }
 
     private mutating func write(_ subjects: SubjectsStatus) {
-        one("cardea_subjects", "End users with tokens of their own in memory.", .gauge, subjects.inMemory)
-        one("cardea_subjects_refused_total", "New end users that were turned away.", .counter, subjects.refused)
-        one("cardea_subjects_evicted_total", "End users that memory gave up for others.", .counter, subjects.evicted)
+        one(.subjects, subjects.inMemory)
+        one(.subjectsRefused, subjects.refused)
+        one(.subjectsEvicted, subjects.evicted)
     }
 
     private mutating func write(_ shared: SharedStatus) {
-        states(
-            "cardea_shared_state", "1 for the state that the fleet's shared store is in.", [([], shared.state)])
+        states(.sharedState, [([], shared.state)])
         outcomes(
-            "cardea_shared_tokens_total", "Tokens of a fleet, by what became of them here.",
+            .sharedTokens,
             [
                 "taken": shared.taken, "alone": shared.alone, "late": shared.late, "withheld": shared.withheld,
             ])
@@ -181,10 +165,10 @@ extension Scrape {
         }
         guard !all.isEmpty else { return }
         family(
-            "cardea_upstream_healthy", "1 for an address that active checks find fit, 0 for another.", .gauge,
+            .upstreamHealthy,
             all.map { ($0.labels, $0.address.isHealthy ? 1 : 0) })
         family(
-            "cardea_upstream_checks_total", "Active checks of an address, by outcome.", .counter,
+            .upstreamChecks,
             all.flatMap { labels, address in
                 [("good", address.checks - address.failures), ("bad", address.failures)].map {
                     (labels + [("result", $0)], $1)
@@ -196,47 +180,45 @@ extension Scrape {
     private mutating func writeEngine(_ status: GatewayStatus) {
         if !status.issuers.isEmpty {
             states(
-                "cardea_issuer_breaker_state", "1 for the state of an issuer's circuit breaker.",
+                .issuerBreakerState,
                 status.issuers.map { ([("issuer", $0.issuer)], $0.breaker) })
             family(
-                "cardea_issuer_breaker_opened_total", "Times that an issuer was left alone after failures.", .counter,
+                .issuerBreakerOpened,
                 status.issuers.map { ([("issuer", $0.issuer)], $0.pauses) })
         }
         let cache = status.hotCache
-        one("cardea_hot_cache_tokens", "Tokens in memory, ready to send.", .gauge, cache.tokens)
-        one("cardea_hot_cache_bytes", "Memory of these tokens.", .gauge, cache.bytes)
-        one("cardea_hot_cache_limit_bytes", "Memory that tokens may take: limits.hot_cache.", .gauge, cache.limit)
-        one("cardea_hot_cache_evictions_total", "Tokens that memory gave up for others.", .counter, cache.evictions)
+        one(.hotCacheTokens, cache.tokens)
+        one(.hotCacheBytes, cache.bytes)
+        one(.hotCacheLimit, cache.limit)
+        one(.hotCacheEvictions, cache.evictions)
         each(
-            "cardea_refresh_tokens_refused_total",
-            "Refresh tokens that the issuer refused: expired, revoked or reused.",
-            .counter
+            .refreshTokensRefused
         ) { $0.status.refreshTokensRefused }
         guard status.storeState != .memory else { return }
         let lookups = status.storeLookups
         outcomes(
-            "cardea_store_lookups_total", "Tokens that were looked up in the store, by outcome.",
+            .storeLookups,
             ["found": lookups.found, "missing": lookups.missing, "failed": lookups.failed])
         guard let size = status.storeSize else { return }
         family(
-            "cardea_store_bytes", "Size of the store's files.", .gauge,
+            .storeBytes,
             [([("file", "database")], size.databaseBytes), ([("file", "log")], size.logBytes)])
         family(
-            "cardea_store_rows", "Rows of the store, by what they hold.", .gauge,
+            .storeRows,
             size.rows.map { ([("kind", $0)], $1) })
     }
 
     mutating func write(_ process: ProcessFacts) {
-        one("process_cpu_seconds_total", "User and system time.", .counter, process.cpuSeconds)
-        one("process_start_time_seconds", "Start, since the epoch.", .gauge, process.startTime)
-        one("process_resident_memory_bytes", "Resident memory.", .gauge, process.residentMemory)
+        one(.processCPU, process.cpuSeconds)
+        one(.processStart, process.startTime)
+        one(.processResidentMemory, process.residentMemory)
         one(
-            "process_resident_anonymous_bytes", "Resident memory that belongs to no file.", .gauge,
+            .processResidentAnonymous,
             process.residentAnonymous)
-        one("process_virtual_memory_bytes", "Virtual memory.", .gauge, process.virtualMemory)
-        one("process_open_fds", "Open file descriptors.", .gauge, process.openDescriptors)
-        one("process_max_fds", "File descriptors at most.", .gauge, process.maximumDescriptors)
-        one("process_threads", "Threads.", .gauge, process.threads)
+        one(.processVirtualMemory, process.virtualMemory)
+        one(.processOpenDescriptors, process.openDescriptors)
+        one(.processMaximumDescriptors, process.maximumDescriptors)
+        one(.processThreads, process.threads)
     }
 }
 

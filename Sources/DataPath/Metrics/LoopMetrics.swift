@@ -2,7 +2,7 @@ package import Telemetry
 
 /// The families and cells of a configuration's metrics, by name.
 package struct MetricPlan: Sendable {
-    var schema = MetricSchema()
+    package private(set) var schema = MetricSchema()
     /// By route; the last row counts requests that found no route.
     package var requests: [MetricRow] = []
     /// Answers that ended in their middle, by side (`LogSide`), and answers of our own, by problem (`Fault.Kind`); as `requests`.

@@ -66,8 +66,17 @@ extension KeptIdentity {
     /// How logins ended; empty for identities that need no person.
     fileprivate var loginResults: [(result: String, count: UInt64)] {
         guard interactive != nil else { return [] }
+        return IdentityStatus.loginResults.map { ($0, logins[$0] ?? 0) }
+    }
+}
+
+extension IdentityStatus {
+    /// The words for why a grant failed.
+    package static var failureWords: [String] { GrantFailure.Reason.allCases.map(\.rawValue) }
+
+    /// The words for how a login ended.
+    package static var loginResults: [String] {
         let ends: [LoginReport.State] = [.done, .expired, .cancelled]
-        let words = ends.map(\.rawValue) + GrantFailure.Reason.allCases.map(\.rawValue)
-        return words.map { ($0, logins[$0] ?? 0) }
+        return ends.map(\.rawValue) + failureWords
     }
 }

@@ -15,7 +15,7 @@ package enum RowKind {
     /// Histories of secrets whose attempts are counted: whether each was accepted, and what was seen since.
     static let history: UInt8 = 10
     /// The names that operators see of kinds that hold something of an identity.
-    static let names: [(kind: UInt8, name: String)] = [
+    package static let names: [(kind: UInt8, name: String)] = [
         (access, "token"), (session, "session"), (durable, "durable"), (learned, "learned"), (attempt, "attempt"),
     ]
     /// Kinds with a row for each token, of which there may be millions: looked up when they are missed, not read at boot.
