@@ -25,6 +25,27 @@ public enum IdentityState: String, Sendable, CaseIterable {
 }
 
 extension IdentityState {
+    /// What the state says, for people; docs/reference/states.md is made of it.
+    package var meaning: String {
+        switch self {
+        case .quarantined:
+            "The issuer refused the credential. It is not sent again until the secret changes or 'cardea reset' lifts it."
+        case .storeUnusable: "What the store holds is needed, and the store cannot be read."
+        case .loginNeeded: "A person has to log in: 'cardea login'."
+        case .failed: "The last try failed, and nothing is waited for."
+        case .negative: "The last try failed, and the next one waits."
+        case .expiredServed:
+            "Renewals fail, and the expired token is still served, for as long as 'serve_expired_for' says."
+        case .loginDue: "A person's login ends soon: 'cardea login' renews it."
+        case .renewalFailing: "Renewals fail; the token is still valid and served."
+        case .acquiring: "A token is being obtained."
+        case .unproven: "A password is known that no answer has judged yet."
+        case .refreshDue: "The token is valid, and its renewal is due."
+        case .fresh: "The token is valid, and no renewal is due."
+        case .idle: "There is no token, and nobody has asked for one: mostly before the first request."
+        }
+    }
+
     /// - Parameter now: nanoseconds of `CLOCK_BOOTTIME`.
     init(_ token: KeptToken, at now: UInt64) {
         if let probation = token.probation {

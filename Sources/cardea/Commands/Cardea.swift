@@ -10,9 +10,7 @@ struct Cardea: ParsableCommand {
             The configuration is found in this order: --config, CARDEA_CONFIG, CARDEA_CONFIG_YAML (the text itself), \
             ./cardea.yaml, /etc/cardea/cardea.yaml, CARDEA_LISTEN and its companions.
 
-            Exit status: 0 good; 1 what health or store verify looked at is not, or explain found no route; 64 bad usage; 69 an issuer, an \
-            upstream or the gateway cannot be reached; 70 our fault; 75 an address is taken: try again; 78 bad \
-            configuration.
+            Exit status: \(ExitStatus.summary).
             """,
         version: "cardea \(version)",
         subcommands: [

@@ -1,12 +1,15 @@
 import ArgumentParser
+import Gateway
 
-/// The statuses that `cardea` ends with.
+/// The statuses that `cardea` ends with, by what they are called here.
 enum ExitStatus {
-    static let unavailable: Int32 = 69
-    static let internalFault: Int32 = 70
-    static let configuration: Int32 = 78
-    /// EX_TEMPFAIL of sysexits.h: whoever restarts services shall try again.
-    static let passing: Int32 = 75
+    static let unavailable = ProcessEnd.unavailable.rawValue
+    static let internalFault = ProcessEnd.internalFault.rawValue
+    static let configuration = ProcessEnd.configuration.rawValue
+    static let passing = ProcessEnd.passing.rawValue
+
+    /// All of them in one sentence.
+    static let summary = ProcessEnd.allCases.map { "\($0.rawValue) \($0.meaning)" }.joined(separator: "; ")
 }
 
 extension ExitCode {
