@@ -2,12 +2,15 @@ internal import Numbers
 internal import Octets
 
 extension Configuration {
+    /// The schema's name, in the way of the problems' types: it is nowhere to be fetched, as it comes with the program.
+    package static let identifier = "urn:cardea:configuration"
+
     /// The JSON Schema (draft 2020-12) of the file, made from the tables that the decoder uses.
     /// - Parameter schemes: those that an identity may have.
     package static func jsonSchema(_ schemes: [any ConfiguredScheme.Type]) -> String {
         var members: [(String, JSONText)] = [
             ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
-            ("title", .string("Cardea configuration")),
+            ("$id", .string(identifier)), ("title", .string("Cardea configuration")),
             (
                 "$defs",
                 .object([("variable", .object([("type", .string("string")), ("pattern", .string("\\$\\{"))]))])

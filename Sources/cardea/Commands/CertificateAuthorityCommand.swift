@@ -25,7 +25,7 @@ struct CertificateAuthorityCommand: ParsableCommand {
         @Option(name: .long, help: "Days that it lives.")
         var days = 365
 
-        @Option(name: .long, help: "Path of the two files, without .pem and .crt.")
+        @Option(name: .long, help: "Path of the two files, without .pem and .crt.", completion: .file())
         var out = "cardea-ca"
 
         @Option(name: .long, help: "Name that people read in their trust stores, at most 64 bytes.")

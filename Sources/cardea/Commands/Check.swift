@@ -13,7 +13,7 @@ struct Check: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "Files to check; none: the one that run would use.")
+    @Argument(help: "Files to check; none: the one that run would use.", completion: .configurationFile)
     var files: [String] = []
 
     @Flag(name: .long, help: "Also get one token per identity and connect to every upstream.")

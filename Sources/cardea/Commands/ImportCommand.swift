@@ -14,7 +14,7 @@ struct ImportCommand: ParsableCommand {
             not copied into it, and what has no counterpart stands in a comment.
             """)
 
-    @Argument(help: "The URL, or the path of a file.")
+    @Argument(help: "The URL, or the path of a file.", completion: .file())
     var source: String
 
     @Option(name: .long, help: "The identity's name; by default that of the application.")

@@ -1,8 +1,13 @@
 import ArgumentParser
 
+extension CompletionKind {
+    /// A shell offers files that may be configurations.
+    static var configurationFile: CompletionKind { .file(extensions: ["yaml", "yml"]) }
+}
+
 /// Options that every command has.
 struct CommonOptions: ParsableArguments {
-    @Option(name: .long, help: "The configuration file.")
+    @Option(name: .long, help: "The configuration file.", completion: .configurationFile)
     var config: String?
 
     @Flag(name: .long, help: "Print JSON instead of text.")
@@ -16,8 +21,8 @@ struct GatewayOptions: ParsableArguments {
     @Option(
         name: .long,
         help:
-            "The admin socket of the gateway that is asked, whatever configuration it serves; else it is found by the configuration."
-    )
+            "The admin socket of the gateway that is asked, whatever configuration it serves; else it is found by the configuration.",
+        completion: .file())
     var socket: String?
 
     var json: Bool { common.json }
