@@ -161,6 +161,29 @@ golden: ## write Tests/Golden anew from what the code says now; look at the diff
 	$(SWIFT) test --skip-build --quiet --filter Golden
 	@if [ -n "$(RECORD)" ]; then .ci/setup test; python=$$(.ci/setup python); CARDEA_PYTHON=$$python $$python Tests/Golden/record; fi
 
+# The commands are told by the program itself; everything else stands in tables of its modules.
+REFERENCE = $(1)/cardea --experimental-dump-help >.build/commands.json && $(1)/cardea-reference $(2) --commands .build/commands.json
+SHARE := .build/share
+# The manual's date: that of the source, so that the same source makes the same page.
+DATE = date -u -d "@$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)}" +%F
+
+.PHONY: reference
+reference: ## write docs/reference anew from the code's own tables
+	@.ci/setup build
+	$(SWIFT) build --product cardea
+	$(SWIFT) build --product cardea-reference
+	$(call REFERENCE,.build/debug,pages) docs/reference
+
+.PHONY: papers
+papers: binary ## what is installed beside the binary, in .build/share: manual pages, completions for bash, zsh and fish, the schema
+	$(RELEASE) --product cardea-reference
+	@rm -rf $(SHARE) && mkdir -p $(SHARE)/man $(SHARE)/completions $(SHARE)/schema
+	$(call REFERENCE,.build/release,manuals) --date "$$($(DATE))" $(SHARE)/man
+	$(BINARY) --generate-completion-script bash >$(SHARE)/completions/cardea.bash
+	$(BINARY) --generate-completion-script zsh >$(SHARE)/completions/_cardea
+	$(BINARY) --generate-completion-script fish >$(SHARE)/completions/cardea.fish
+	$(BINARY) schema >$(SHARE)/schema/schema.json
+
 .PHONY: lint
 lint: ## format and warnings, both strict
 	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)

@@ -97,6 +97,13 @@ let package = Package(
             ], swiftSettings: settings,
             // Everything is bound at the start, after which the linker's tables are read-only.
             linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
+        // Writes docs/reference, and the manual pages that are installed. Not in the gateway's binary, and not installed itself.
+        .executableTarget(
+            name: "cardea-reference",
+            dependencies: [
+                "Admin", "Configuration", "DataPath", "Gateway", "Handshakes", "Keeping", "Telemetry",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], swiftSettings: settings),
         .executableTarget(
             name: "cardea-lab", dependencies: ["COpenSSL", "CZlib"], resources: [.embedInCode("Control/faults.txt")],
             swiftSettings: settings),
@@ -142,6 +149,14 @@ let package = Package(
                 "TLSTests", "Telemetry", "Tokens",
             ]),
         tests("Admin", ["DataPath", "Gateway", "Keeping", "GoldenFiles", "Octets", "Telemetry", "TLS"]),
+
+        .testTarget(
+            name: "ReferenceTests",
+            dependencies: [
+                "Configuration", "DataPath", "GoldenFiles", "Telemetry", "cardea", "cardea-reference",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
 
         .target(name: "TemporaryFolder", path: "Tests/TemporaryFolder", swiftSettings: settings),
         // Texts under Tests/Golden that tests compare what is stored, shared or told with.

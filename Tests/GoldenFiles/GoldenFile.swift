@@ -57,7 +57,8 @@ public struct GoldenFile: Sendable {
     public static let folder = #filePath.split(separator: "/").dropLast(2).map { "/" + $0 }.joined() + "/Golden/"
 
     private static let shown = 24
-    private static let writes = ProcessInfo.processInfo.environment["CARDEA_GOLDEN"] == "write"
+    /// Whether files are written anew (`make golden`) instead of compared.
+    public static let writes = ProcessInfo.processInfo.environment["CARDEA_GOLDEN"] == "write"
     private var path: String { Self.folder + name }
 
     private func write(_ lines: [String]) {

@@ -61,11 +61,14 @@ import Testing
                 "two")
             // events.error("no")
             log.log(.error, "three", fields)
+            write(LogEvent(time: now(), level: .warn, message: "six", fields: fields))
             print("four")
             Plan.error("five")
             """
         #expect(
-            LoggedEvent.all(in: text).map { "\($0.level) \($0.message)" } == ["error three", "info two", "warn one"])
+            LoggedEvent.all(in: text).map { "\($0.level) \($0.message)" } == [
+                "error three", "info two", "warn one", "warn six",
+            ])
         #expect(LoggedEvent.fields(in: text) == ["reason"])
     }
 }
@@ -81,7 +84,9 @@ struct LoggedEvent: Hashable {
         }
         let leveled = code.matches(of: /\.log\(\s*\.(debug|info|warn|error),\s*"([^"\\]*)"/)
             .map { LoggedEvent(level: String($0.1), message: String($0.2)) }
-        return Set(named + leveled).sorted { ($0.level, $0.message) < ($1.level, $1.message) }
+        let made = code.matches(of: /LogEvent\([^"]*level:\s*\.(debug|info|warn|error),\s*message:\s*"([^"\\]*)"/)
+            .map { LoggedEvent(level: String($0.1), message: String($0.2)) }
+        return Set(named + leveled + made).sorted { ($0.level, $0.message) < ($1.level, $1.message) }
     }
 
     static func fields(in text: String) -> [String] {

@@ -6,15 +6,14 @@ import Testing
 
 /// One fact, one name: what a caller reads is what an operator finds.
 @Suite struct ProblemWordTests {
-    private static let readme = Result {
-        try String(
-            contentsOf: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../README.md"),
-            encoding: .utf8)
+    private static func page(_ name: String) throws -> String {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../docs/reference")
+        return try String(contentsOf: folder.appending(path: name), encoding: .utf8)
     }
 
     @Test(arguments: Fault.Kind.allCases)
     func everyProblemIsInTheReference(problem: Fault.Kind) throws {
-        #expect(try Self.readme.get().contains("`\(problem.word)`"))
+        #expect(try Self.page("problems.md").contains("<a id=\"\(problem.word)\"></a>"))
         #expect("\(Fault(problem).answer.type)" == problem.word)
         let message = Fault(problem).message(pseudonym: "gate", route: nil, headOnly: false, close: false)
         #expect(String(decoding: message, as: UTF8.self).contains("urn:cardea:problems/\(problem.word)\""))
@@ -26,6 +25,6 @@ import Testing
 
     @Test(arguments: IdentityState.allCases)
     func everyStateIsInTheReference(state: IdentityState) throws {
-        #expect(try Self.readme.get().contains("`\(state.rawValue)`"))
+        #expect(try Self.page("states.md").contains("<a id=\"\(state.rawValue)\"></a>"))
     }
 }

@@ -82,8 +82,8 @@ def admits(schema, value, root):
     if "$ref" in schema:
         return admits(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root)
     kinds = {"string": str, "object": dict, "array": list, "boolean": bool, "integer": int, "number": (int, float)}
-    known = {"description", "default", "title", "$schema", "$defs", "$comment", "type", "enum", "pattern", "minimum", "maximum", "anyOf"}
-    assert schema.keys() <= known | {"oneOf", "items", "properties", "additionalProperties", "required"}, schema.keys()
+    known = {"description", "default", "title", "$schema", "$id", "$defs", "$comment", "type", "enum", "pattern", "minimum", "maximum"}
+    assert schema.keys() <= known | {"anyOf", "oneOf", "items", "properties", "additionalProperties", "required"}, schema.keys()
 
     def is_of(kind):
         return isinstance(value, kinds[kind]) and (kind == "boolean" or not isinstance(value, bool))

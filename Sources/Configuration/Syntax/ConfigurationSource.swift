@@ -34,8 +34,8 @@ public enum ConfigurationSource: Sendable, Equatable {
 }
 
 /// The start without a file.
-enum EnvironmentRoute {
-    static let variables = [
+package enum EnvironmentRoute {
+    package static let variables = [
         "CARDEA_LISTEN", "CARDEA_TO", "CARDEA_TOKEN_URL", "CARDEA_CLIENT_ID", "CARDEA_CLIENT_SECRET",
         "CARDEA_CLIENT_SECRET_FILE", "CARDEA_SCOPES",
     ]

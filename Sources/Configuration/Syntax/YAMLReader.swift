@@ -2,7 +2,7 @@ import CYAML
 
 /// Reads one YAML file into nodes, from libyaml's events. A duplicate key is reported and dropped; a fault of the
 /// syntax, an alias or a bound ends the reading of that file with one error.
-struct YAMLReader {
+package struct YAMLReader {
     enum Bound {
         static let bytes = 1 << 20
         static let depth = 32
@@ -27,7 +27,7 @@ struct YAMLReader {
     private var entriesOfRoot: [Node.Entry] = []
 
     /// The file's root, nil where it is empty or cannot be read; and what was wrong with it.
-    static func read(_ bytes: [UInt8], file: String) -> (root: Node?, diagnostics: [Diagnostic]) {
+    package static func read(_ bytes: [UInt8], file: String) -> (root: Node?, diagnostics: [Diagnostic]) {
         let (root, _, diagnostics) = readWhole(bytes, file: file)
         return (root, diagnostics)
     }

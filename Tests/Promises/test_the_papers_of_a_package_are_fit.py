@@ -1,0 +1,97 @@
+"""Manual pages have no fault that a formatter finds and name every command and block; shells complete commands, options and files; the
+schema says which one it is."""
+
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness import ROOT, executable
+
+CARDEA = executable("CARDEA_BIN", ".build/debug/cardea", "make build")
+
+
+def told(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """Every command with its subcommands, as the program tells them."""
+    return json.loads(told(CARDEA, "--experimental-dump-help"))["command"]
+
+
+@pytest.fixture(scope="module")
+def manuals(tmp_path_factory):
+    reference = executable("CARDEA_REFERENCE_BIN", ".build/debug/cardea-reference", "make build")
+    folder = tmp_path_factory.mktemp("man")
+    (folder / "commands.json").write_text(told(CARDEA, "--experimental-dump-help"))
+    options = ["--commands", folder / "commands.json", "--examples", ROOT / "config", "--date", "2026-11-23"]
+    told(reference, "manuals", *options, folder)
+    return {name: folder / name for name in ("cardea.1", "cardea.yaml.5")}
+
+
+@pytest.mark.parametrize("name", ["cardea.1", "cardea.yaml.5"])
+def test_a_manual_has_no_fault(manuals, name):
+    environment = os.environ | {"MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", manuals[name]], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", manuals[name]], capture_output=True, text=True)
+    assert done.stdout == "", done.stdout
+
+
+def words(manual):
+    """The page as a terminal shows it, without its line breaks."""
+    text = told("mandoc", "-T", "utf8", manual)
+    return re.sub(r"\s+", " ", re.sub(r".\x08", "", text))
+
+
+def test_the_manual_has_every_command(manuals, commands):
+    page = words(manuals["cardea.1"])
+    names = [one["commandName"] for one in commands["subcommands"] if one.get("shouldDisplay", True) and one["commandName"] != "help"]
+    assert len(names) > 10
+    for name in names:
+        assert f"cardea {name}" in page, name
+    assert "EXIT STATUS" in page and "78" in page
+
+
+def test_the_manual_of_the_file_has_every_key(manuals):
+    page = words(manuals["cardea.yaml.5"])
+    for key, value in json.loads(told(CARDEA, "schema"))["properties"].items():
+        assert key in page and re.sub(r"\s+", " ", value["description"])[:40] in page, key
+
+
+def completed_by_bash(script, *line, folder):
+    """What bash offers behind this line."""
+    run = (
+        'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; '
+        '_cardea cardea "${!#}" "${COMP_WORDS[$# - 2]}"; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return told("bash", "-c", run, script, *line, cwd=folder).split()
+
+
+def test_shells_complete_commands_options_and_files(tmp_path):
+    for shell in ("bash", "zsh", "fish"):
+        (tmp_path / shell).write_text(told(CARDEA, "--generate-completion-script", shell))
+    (tmp_path / "cardea.yaml").write_text("routes: []\n")
+    told("zsh", "-n", tmp_path / "zsh")
+    assert (tmp_path / "zsh").read_text().startswith("#compdef cardea")
+    bash = tmp_path / "bash"
+    assert completed_by_bash(bash, "cardea", "tok", folder=tmp_path) == ["tokens"]
+    assert "--live" in completed_by_bash(bash, "cardea", "check", "--l", folder=tmp_path)
+    assert "cardea.yaml" in completed_by_bash(bash, "cardea", "check", "--config", "car", folder=tmp_path)
+    for line, offered in (("cardea tok", "tokens"), ("cardea check --l", "--live"), ("cardea check --config car", "cardea.yaml")):
+        text = told("fish", "--no-config", "-c", f"source {tmp_path / 'fish'}; complete -C '{line}'", cwd=tmp_path)
+        assert offered in [one.split("\t")[0] for one in text.splitlines()], (line, text)
+
+
+def test_the_schema_says_which_one_it_is():
+    schema = json.loads(told(CARDEA, "schema"))
+    assert schema["$id"] == "urn:cardea:configuration"
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
