@@ -73,6 +73,10 @@ binary:
 install: $(BUILT_BEFORE) ## put everything below PREFIX=/usr/local (of DESTDIR=), and a first configuration into SYSCONFDIR=/etc where there is none
 	@DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' SYSCONFDIR='$(SYSCONFDIR)' ZSH_FUNCTIONS='$(ZSH_FUNCTIONS)' deploy/install '$(PROGRAM)' $(SHARE)
 
+.PHONY: size
+size: binary ## what each part of the release binary takes, as a table (docs/design/size.md)
+	@deploy/size '$(PROGRAM)'
+
 .PHONY: package
 package: $(BUILT_BEFORE) ## a Debian package for this machine's architecture, in .build/package
 	@.ci/setup package
