@@ -21,7 +21,7 @@ def of_unit(key):
 
 
 def test_every_secret_is_put_where_the_units_user_reads_it():
-    [(kind, folder, mode, owner, group)] = re.findall(r"^(\w) (\S+) (\d+) (\w+) (\w+) -$", (ROOT / "deploy/cardea.tmpfiles").read_text(), re.M)
+    (kind, folder, mode, owner, group), _ = re.findall(r"^(\w) (\S+) (\d+) (\w+) (\w+) -$", (ROOT / "deploy/cardea.tmpfiles").read_text(), re.M)
     [user] = of_unit("User")
     assert (kind, mode, owner, group) == ("d", "0750", "root", user) and of_unit("Group") == [user]
     assert f"\nu {user} - " in (ROOT / "deploy/cardea.sysusers").read_text()
