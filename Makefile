@@ -82,6 +82,11 @@ package: $(BUILT_BEFORE) ## a Debian package for this machine's architecture, in
 	@.ci/setup package
 	@deploy/package '$(PROGRAM)' $(PACKAGE)
 
+.PHONY: image
+image: package ## a container image made of the package, without a shell, as an OCI layout and with an SBOM, in .build/image; SUITE=trixie, MIRROR=
+	@.ci/setup image
+	@deploy/image $(PACKAGE)/cardea_*.deb .build/image
+
 # Each build of tests has a folder of its own, since its flags are its own. Of the package's tests it has those that it runs.
 .PHONY: test
 test: setup ## all tests: Swift, thread and address sanitizer, budgets, then the promises against the real binary; prints the seconds of each step
@@ -145,6 +150,12 @@ test-budgets:
 test-binary:
 	@.ci/step 'release build' $(MAKE) binary
 	@.ci/step 'budgets of the binary' bash -c 'python=$$(.ci/setup python); exec $$python -m pytest -p no:cacheprovider Tests/Budgets'
+
+.PHONY: test-release
+test-release: ## what is tried before a release: the package in new root file systems of Debian 12 and 13, the container image (as root, minutes)
+	@.ci/setup test-release
+	@$(MAKE) binary $(shell grep -o '^papers\b' Makefile)
+	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
 
 .PHONY: fresh
 fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchain and nothing else of this machine (as root)
