@@ -31,7 +31,7 @@ BINARY := .build/release/cardea
 PROGRAM ?= $(BINARY)
 SHARE := .build/share
 # Root has no Swift in its PATH, often. What its user has built is installed then.
-BUILT_BEFORE := $(if $(filter $(BINARY),$(PROGRAM)),$(if $(shell command -v $(SWIFT)),binary $(shell grep -o '^papers\b' Makefile)))
+BUILT_BEFORE := $(if $(filter $(BINARY),$(PROGRAM)),$(if $(shell command -v $(SWIFT)),binary papers))
 PACKAGE := .build/package
 PREFIX ?= /usr/local
 # Which build the promises are tried on, and where it lies.
@@ -154,7 +154,7 @@ test-binary:
 .PHONY: test-release
 test-release: ## what is tried before a release: the package in new root file systems of Debian 12 and 13, the container image (as root, minutes)
 	@.ci/setup test-release
-	@$(MAKE) binary $(shell grep -o '^papers\b' Makefile)
+	@$(MAKE) binary papers
 	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
 
 .PHONY: fresh
