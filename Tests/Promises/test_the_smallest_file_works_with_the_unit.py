@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 SECTION = README.split("## The smallest file for your own WebGate", 1)[1].split("\n## ", 1)[0]
 FILE = re.search(r"```yaml\n(.*?)```", SECTION, re.S)[1]
-COMMANDS = re.search(r"```\n(.*?)```", SECTION.split(FILE, 1)[1].split("```", 1)[1], re.S)[1]
+COMMANDS = re.search(r"```sh\n(.*?)```", SECTION.split(FILE, 1)[1].split("```", 1)[1], re.S)[1]
 UNIT = [line.split("=", 1) for line in (ROOT / "deploy/cardea.service").read_text().splitlines() if re.match(r"\w+=", line)]
 
 
