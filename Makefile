@@ -237,6 +237,11 @@ demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tes
 	@$(MAKE) build-release
 	@Tests/Demo/demo $(if $(SYSTEM),--system $(SYSTEM)) $(if $(ONCE),--once)
 
+.PHONY: docs
+docs: ## the documentation as a site, .build/docs/site; every link is checked before and afterwards
+	@.ci/setup docs
+	@.ci/docs/build
+
 .PHONY: clean
 clean: ## remove everything that was built
 	rm -rf .build
