@@ -82,7 +82,8 @@ def fault(page, words, target, root):
         return "names a place that is not there (or a heading that stands twice, or whose name has two hyphens together)"
     named = words.strip("`")
     said = [f"/{there.relative_to(root)}"] + [f"/{there.parent.relative_to(root)}"] * (there.name == "README.md")
-    if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.(md|py|swift|yaml|sh)", named) and not any(one.endswith(f"/{named.strip('./')}") for one in said):
+    is_path = re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?|[\w-]+\.(md|py|swift|yaml|sh)", named)
+    if is_path and not any(one.endswith(f"/{named.strip('./')}") for one in said):
         return f"leads elsewhere than its words '{named}' say"
     return None
 

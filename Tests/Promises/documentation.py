@@ -87,7 +87,7 @@ RESERVED = {"if", "then", "else", "elif", "fi", "do", "done", "while", "until", 
 
 
 class Shell:
-    """Reads simple shell into `commands`: lists of words without quotes, assignments and redirections. Commands inside `$(…)` are there too."""
+    """Reads simple shell into `commands`: lists of words without quotes, assignments and redirections; those inside `$(…)` too."""
 
     def __init__(self, text):
         self.text, self.at, self.commands, self.heres = text, 0, [], []

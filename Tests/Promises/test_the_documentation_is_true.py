@@ -108,16 +108,27 @@ def test_every_key_and_metric_exists(binary):
     assert not (faults := found(lambda page: false_names(page, binary))), faults
 
 
-@pytest.mark.parametrize("path", [path for path, page in PAGES.items() if any(blocks(page, kind) for kind in ("configuration", "part", "other"))])
+FILES = ("configuration", "part", "other")
+
+
+@pytest.mark.parametrize("path", [path for path, page in PAGES.items() if any(blocks(page, kind) for kind in FILES)])
 def test_every_file_is_accepted(path, binary, tmp_path):
-    """A whole configuration without a warning, since readers copy it; a part by the schema; a file of others by the program that reads it."""
+    """A whole configuration without a warning, since readers copy it; a part where it belongs; a file of others by its own program."""
     page, faults = PAGES[path], []
     for index, block in enumerate(page.blocks):
-        if category(page, block) in ("configuration", "part", "other"):
+        if category(page, block) in FILES:
             folder = tmp_path / str(index)
             folder.mkdir()
             faults += false_file(page, block, binary, folder)
     assert not faults, told(faults)
+
+
+def test_every_promise_is_in_the_list():
+    """Pages of promises, apart from those that try the lab, are what docs/explanation/what-is-promised.md lists."""
+    text = (ROOT / "docs/explanation/what-is-promised.md").read_text()
+    listed = set(re.findall(r"Tests/Promises/(test_\w+\.py)", text))
+    there = {path.name for path in (ROOT / "Tests/Promises").glob("test_*.py") if not path.name.startswith("test_lab_")}
+    assert not there ^ listed, f"a line is missing, or leads nowhere: {sorted(there ^ listed)}"
 
 
 RUN = """<!-- run -->
@@ -207,7 +218,7 @@ def test_what_is_false_is_found(text, words, binary, tmp_path):
     page = Page("a page", f"{text}\n")
     faults = strays(page) + false_commands(page, binary) + false_names(page, binary)
     for block in page.blocks:
-        if category(page, block) in ("configuration", "part", "other"):
+        if category(page, block) in FILES:
             faults += false_file(page, block, binary, tmp_path)
     assert words in told(faults)
 
