@@ -74,7 +74,7 @@ def said(text, folder, binary):
             (folder / path.removeprefix("unix:")).parent.mkdir(parents=True, exist_ok=True)
     file = folder / "cardea.yaml"
     file.write_text(text)
-    done = subprocess.run([binary, "check", str(file)], capture_output=True, text=True, env=environment, cwd=folder, timeout=30)
+    done = subprocess.run([binary, "check", str(file)], capture_output=True, text=True, env=environment, cwd=folder, timeout=120)
     return done.returncode, (done.stdout + done.stderr).replace(str(folder), "").splitlines()
 
 
@@ -256,7 +256,7 @@ def of_toml(text, *_):
 def of_program(name, arguments):
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     assert program, f"'{name}' is not installed: make setup"
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120)
     return [] if done.returncode == 0 else (done.stdout + done.stderr).splitlines()
 
 

@@ -4,7 +4,9 @@ How a page says what is to be done with it stands in CONTRIBUTING.md#documentati
 
 import json
 import os
+import pathlib
 import re
+import tempfile
 
 import pytest
 import yaml
@@ -28,6 +30,13 @@ def binary():
 @pytest.fixture(scope="session")
 def lab_binary():
     return os.path.realpath(executable("CARDEA_LAB_BIN", ".build/debug/cardea-lab", "swift build --product cardea-lab"))
+
+
+@pytest.fixture
+def folder():
+    """An empty folder with a short path: that of a unix socket below it may have 97 bytes."""
+    with tempfile.TemporaryDirectory() as path:
+        yield pathlib.Path(path)
 
 
 # --- What is wrong with a page: pairs of a place and words --------------------------------------------------------------
@@ -112,14 +121,14 @@ FILES = ("configuration", "part", "other")
 
 
 @pytest.mark.parametrize("path", [path for path, page in PAGES.items() if any(blocks(page, kind) for kind in FILES)])
-def test_every_file_is_accepted(path, binary, tmp_path):
+def test_every_file_is_accepted(path, binary, folder):
     """A whole configuration without a warning, since readers copy it; a part where it belongs; a file of others by its own program."""
     page, faults = PAGES[path], []
     for index, block in enumerate(page.blocks):
         if category(page, block) in FILES:
-            folder = tmp_path / str(index)
-            folder.mkdir()
-            faults += false_file(page, block, binary, folder)
+            own = folder / str(index)
+            own.mkdir()
+            faults += false_file(page, block, binary, own)
     assert not faults, told(faults)
 
 
@@ -214,12 +223,12 @@ FALSE = {
 
 
 @pytest.mark.parametrize("text, words", FALSE.items(), ids=[str(index) for index in range(len(FALSE))])
-def test_what_is_false_is_found(text, words, binary, tmp_path):
+def test_what_is_false_is_found(text, words, binary, folder):
     page = Page("a page", f"{text}\n")
     faults = strays(page) + false_commands(page, binary) + false_names(page, binary)
     for block in page.blocks:
         if category(page, block) in FILES:
-            faults += false_file(page, block, binary, tmp_path)
+            faults += false_file(page, block, binary, folder)
     assert words in told(faults)
 
 
