@@ -58,15 +58,19 @@ KNOWN = {
     "redis-cli": "looks at the shared server",
     "redis-server": "the shared server",
     "rm": "removes a file",
+    "runuser": "runs a command as the gateway's user",
     "sed": "changes a line",
     "set": "shell",
     "sleep": "waits",
+    "sort": "puts lines in order",
     "ss": "shows who listens",
     "stat": "shows rights of a file",
     "sudo": "as root",
     "systemctl": "starts, reloads and signals the unit",
     "systemd-analyze": "judges the unit",
     "systemd-creds": "seals a secret for the unit",
+    "systemd-sysusers": "makes the gateway's user",
+    "systemd-tmpfiles": "makes the gateway's folders",
     "tail": "shows the end of a file",
     "tar": "unpacks",
     "tee": "writes as root",
@@ -79,6 +83,7 @@ KNOWN = {
     "update-ca-certificates": "trusts an authority",
     "wait": "shell",
     "watch": "repeats a command",
+    "wc": "counts lines",
     "xdg-open": "opens a page",
 }
 # Their first plain word, or what stands behind `--`, is a command again.
@@ -191,7 +196,7 @@ def faults(words, binary, whole=True):
         if rest[:1] not in (["build"], ["test"], ["package"], ["format"]):
             found.append(f"'swift {' '.join(rest[:1])}' is not known")
         return found
-    ours = TREE.match(program) or program.startswith((".build/", "./", "$", "…"))
+    ours = TREE.match(program) or program.startswith((".build/", "./", "bin/", "$", "…"))
     if not ours and program not in KNOWN and program not in ("cardea-lab", "swift"):
         found.append(f"'{program}' is not known; if it is what readers should run, it goes to KNOWN with its reason")
     return found
