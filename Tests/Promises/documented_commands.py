@@ -179,7 +179,9 @@ def of_tree(word):
 def faults(words, binary, whole=True):
     """What is wrong with one command."""
     program, rest = words[0], words[1:]
-    found = [fault for word in words for fault in of_tree(word)]
+    # kubectl names a Deployment like a folder of ours; files stand behind -f and -k.
+    paths = [word for at, word in enumerate(words) if program != "kubectl" or words[at - 1] in ("-f", "-k")]
+    found = [fault for word in paths for fault in of_tree(word)]
     if program in DASHES and "--" in rest:
         inner = rest[rest.index("--") + 1 :]
         if inner and not STANDS_FOR.search(inner[0]):

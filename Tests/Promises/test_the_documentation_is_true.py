@@ -201,6 +201,7 @@ FALSE = {
     "<!-- check -->\n```sh\nsudo -u cardea cardea reset\n```": "wants identity",
     "<!-- check -->\n```sh\nmake demo SYTEM=recipe\n```": "no variable 'SYTEM'",
     "<!-- check -->\n```sh\ncp deploy/nothing.service /etc\n```": "'deploy/nothing.service' is not",
+    "<!-- check -->\n```sh\nkubectl apply -k deploy/nothing\n```": "'deploy/nothing' is not",
     "<!-- check -->\n```sh\nfrobnicate\n```": "'frobnicate' is not known",
     "Say `cardea tokens purge --rout x`.": "no option '--rout'",
     "Say `make nothing`.": "no target",
