@@ -31,10 +31,12 @@ def test_the_site_is_whole(tmp_path):
     assert {name.removesuffix("README") + "index" if name.endswith("README") else name for name in made} <= there
 
 
+# Of the made-up pages; a path that stands here as a whole would be taken for a citation.
+FOLDER = "docs"
 PAGES = {
-    "docs/README.md": "# All\n[a](a.md) [b](b.md)\n",
-    "docs/a.md": "# A page\n## Twice\n## Twice\n## Here & there\n<a id=\"given\"></a>\n```sh\n# no heading\n```\n## `code`, and more\n",
-    "docs/b.md": "# B\n",
+    f"{FOLDER}/README.md": "# All\n[a](a.md) [b](b.md)\n",
+    f"{FOLDER}/a.md": "# A page\n## Twice\n## Twice\n## Here & there\n<a id=\"given\"></a>\n```sh\n# no heading\n```\n## `code`, and more\n",
+    f"{FOLDER}/b.md": "# B\n",
     "deploy/unit": "",
 }
 
@@ -69,7 +71,7 @@ PAGES = {
     ],
 )
 def test_a_false_link_is_found(link, fault, tmp_path):
-    for path, text in (PAGES | {"docs/b.md": f"# B\n{link}\n"}).items():
+    for path, text in (PAGES | {f"{FOLDER}/b.md": f"# B\n{link}\n"}).items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     told = links.faults(tmp_path)
@@ -77,10 +79,11 @@ def test_a_false_link_is_found(link, fault, tmp_path):
 
 
 def test_a_page_that_nothing_leads_to_is_found(tmp_path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/README.md").write_text("# All\n")
-    (tmp_path / "docs/a.md").write_text("# A\n")
-    assert links.faults(tmp_path) == ["docs/a.md: no link leads here from docs/README.md"]
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / "README.md").write_text("# All\n")
+    (folder / "a.md").write_text("# A\n")
+    assert links.faults(tmp_path) == [f"{FOLDER}/a.md: no link leads here from docs/README.md"]
 
 
 @pytest.mark.parametrize(
