@@ -1,6 +1,6 @@
 """Checks every link of the repository's Markdown: the file is there, the place in it too, as a forge finds them and as the site has them.
 
-As a program: links.py [FOLDER]    prints each fault with its place; ends with 1 if there is one."""
+Run as a program: links.py [FOLDER]    prints each fault with its place; ends with 1 if there is one."""
 
 import pathlib
 import re
@@ -63,7 +63,7 @@ def links(text):
 
 
 def fault(page, words, target, root):
-    """What is wrong with one link; None where nothing is."""
+    """The fault of one link; None where there is none."""
     if re.match(r"^(https?|mailto|urn):", target):
         return None
     if re.match(r"^\w+:|^/", target):

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from links import ROOT, links, pages, slug  # noqa: E402
 
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
-# What readers look for, in the order in which they need it; then what is for those who change the program.
+# The kinds of pages, in the order in which a reader needs them; the last is for those who change the program.
 KINDS = (("Start", "start"), ("How-to", "how-to"), ("Reference", "reference"), ("Explanation", "explanation"), ("How it is made", "design"))
 
 

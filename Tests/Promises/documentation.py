@@ -34,7 +34,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """What stands between backquotes in a line of prose."""
+    """The text between backquotes in a line of prose."""
 
     page: str
     line: int
@@ -137,7 +137,7 @@ class Shell:
         self.heres = []
 
     def _part(self):
-        """One piece of a word, from `at` on."""
+        """Reads one piece of a word, from `at` on."""
         text, start = self.text, self.at
         if text[start] == "\\":
             self.at += 2

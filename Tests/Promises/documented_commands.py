@@ -104,7 +104,7 @@ class Command:
         self.subcommands = {one["commandName"]: Command(one) for one in described.get("subcommands", [])}
 
     def faults(self, words, whole, path="cardea"):
-        """What is wrong with the words behind the command's name. `whole`: positional arguments may not be missing."""
+        """Faults of the words behind the command's name. `whole`: positional arguments may not be missing."""
         if self.subcommands:
             if words and words[0] in self.subcommands:
                 return self.subcommands[words[0]].faults(words[1:], whole, f"{path} {words[0]}")
@@ -146,7 +146,7 @@ def cardea(binary):
 
 @functools.cache
 def makefile():
-    """Its targets, and the variables that it reads."""
+    """The Makefile's targets, and the variables that it reads."""
     text = (ROOT / "Makefile").read_text()
     targets = {name for line in re.findall(r"^([a-z][\w -]*):(?!=)", text, re.M) for name in line.split()}
     return targets, set(re.findall(r"\$\(([A-Z_]+)\)", text) + re.findall(r"^([A-Z_]+) [?:]?=", text, re.M))
@@ -177,7 +177,7 @@ def of_tree(word):
 
 
 def faults(words, binary, whole=True):
-    """What is wrong with one command."""
+    """Faults of one command."""
     program, rest = words[0], words[1:]
     # kubectl names a Deployment like a folder of ours; files stand behind -f and -k.
     paths = [word for at, word in enumerate(words) if program != "kubectl" or words[at - 1] in ("-f", "-k")]

@@ -48,7 +48,7 @@ def certificate():
 
 
 def accepted(text, folder, binary):
-    """What `cardea check` has against a whole configuration; nothing where it is good and nothing is warned of."""
+    """Lines that `cardea check` has against a whole configuration; nothing where it is good and nothing is warned of."""
     status, lines = said(text, folder, binary)
     return [] if (status, lines) == (0, ["good"]) else lines
 
@@ -144,7 +144,7 @@ def place(value, binary):
     return None
 
 
-# What a part may leave out, since the whole has it. Everything else that `cardea check` finds is a fault of the part.
+# Things that a part may leave out, since the whole has them. Everything else that `cardea check` finds is a fault of the part.
 LEFT_OUT = re.compile(r" warning |\bneeds? '|is not defined|^\d+ errors?|^good")
 
 
@@ -230,7 +230,7 @@ def of_haproxy(text, folder, _):
 
 
 def of_envoy(text, folder, _):
-    """As Envoy itself reads it, where the benchmark has set it up; it is too large to be fetched for this alone."""
+    """Read by Envoy itself where the benchmark has set it up; Envoy is too large to be fetched for this alone."""
     text = re.sub(r"/etc/[\w./-]+", lambda match: str(made(folder, match[0])), text)
     (folder / "envoy.yaml").write_text(text)
     envoy = ROOT / ".build/performance/envoy/envoy/_bin/envoy"

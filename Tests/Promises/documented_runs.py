@@ -1,6 +1,6 @@
 """Runs a page of the documentation from top to bottom, as a reader would: one shell, an empty folder, a network of its own.
 
-As a program: documented_runs.py PID…    waits until what a page started in the background serves."""
+Run as a program: documented_runs.py PID…    waits until what a page started in the background serves."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ SECONDS = 180
 
 
 def faults(page, folder, binaries):
-    """What did not go as the page says: [(block, words)]. `binaries`: the programs of this project, by the names that readers know."""
+    """Everything that did not go as the page says: [(block, words)]. `binaries`: the programs of this project, by the names that readers know."""
     programs, work = folder / "bin", folder / "work"
     programs.mkdir()
     work.mkdir()

@@ -43,7 +43,7 @@ def folder():
 
 
 def category(page, block):
-    """What is done with a block; None where nothing is."""
+    """The name of the check that a block gets; None where it gets none."""
     if block.language == "sh" and block.kind in ("", "fails"):
         return page.kind
     if block.language == "yaml" and block.kind == "fragment":
@@ -73,7 +73,7 @@ def false_commands(page, binary):
 def false_names(page, binary):
     golden = (ROOT / "Tests/Golden/metrics.txt").read_text()
     metrics = {line.split(" ", 1)[0] for line in golden.split("\n")}
-    # What Prometheus makes of a histogram.
+    # A histogram has three series.
     metrics |= {name + part for name in metrics for part in ("_bucket", "_sum", "_count")}
     unknown = [span for span in page.spans if METRIC.match(span.text) and span.text not in metrics]
     keys = [span for span in page.spans if re.match(r"^[a-z_0-9]+(\.[a-z_0-9]+)+$", span.text)]

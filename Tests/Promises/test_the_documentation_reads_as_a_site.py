@@ -31,7 +31,7 @@ def test_the_site_is_whole(tmp_path):
     assert {name.removesuffix("README") + "index" if name.endswith("README") else name for name in made} <= there
 
 
-# Of the made-up pages; a path that stands here as a whole would be taken for a citation.
+# The folder of the made-up pages; a path that stands here as a whole would be taken for a citation.
 FOLDER = "docs"
 PAGES = {
     f"{FOLDER}/README.md": "# All\n[a](a.md) [b](b.md)\n",
