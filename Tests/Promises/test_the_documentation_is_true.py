@@ -2,6 +2,7 @@
 
 How a page says what is to be done with it stands in CONTRIBUTING.md#documentation."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ import documented_commands
 import documented_files
 import documented_runs
 from documentation import ROOT, Page
-from harness import executable, together
+from harness import executable
 
 PAGES = documentation.pages()
 METRIC = re.compile(r"^cardea_[a-z0-9_]+$")
@@ -178,14 +179,16 @@ cardea check nothing.yaml
 
 
 def test_pages_run_from_top_to_bottom(binary, lab_binary, tmp_path):
-    """Every page that says so, and one that shows what pages may do; at once, since each has a network of its own."""
+    """Every page that says so, and one that shows what pages may do; three at once, since each has a network of its own."""
     programs = {"cardea": binary, "cardea-lab": lab_binary}
     pages = [Page("a page", RUN)] + [page for page in PAGES.values() if page.kind == "run"]
     folders = [tmp_path / str(index) for index in range(len(pages))]
     for folder in folders:
         folder.mkdir()
-    faults = together(len(pages), lambda index: documented_runs.faults(pages[index], folders[index], programs))
-    assert not any(faults), told(fault for some in faults for fault in some)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
+        runs = list(pool.map(lambda page, own: documented_runs.faults(page, own, programs), pages, folders))
+    faults = [fault for some in runs for fault in some]
+    assert not faults, told(faults)
 
 
 # --- That it can fail ----------------------------------------------------------------------------------------------------------
