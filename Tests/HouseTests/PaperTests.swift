@@ -9,7 +9,7 @@ import Testing
             for link in page.links {
                 let target = Self.resolved(link, from: page.path)
                 if target.hasSuffix(".md") || target.contains(".md#") {
-                    if let fault = Papers.fault(of: target, in: pages) {
+                    if let fault = Papers.fault(of: target, in: pages, isLink: true) {
                         Issue.record("\(page.path): \(link): \(fault)")
                     }
                 } else {
@@ -18,6 +18,19 @@ import Testing
                         "\(page.path): \(link) is not there")
                 }
             }
+        }
+    }
+
+    @Test func aLinkMayNameAHeadingAndACitationMayNot() {
+        let page = Papers.Page(
+            path: "docs/a.md", text: "# Rule 5: sent once\n```\n# no heading\n```\n<a id=\"x\"></a>\n")
+        for (place, isLink, isThere) in [
+            ("rule-5-sent-once", true, true), ("rule-5-sent-once", false, false), ("x", false, true),
+            ("no-heading", true, false),
+        ] {
+            #expect(
+                (Papers.fault(of: "page.md#\(place)", in: [page.path: page], isLink: isLink) == nil) == isThere,
+                "\(place)")
         }
     }
 

@@ -13,6 +13,19 @@ enum Papers {
             }
         }
 
+        /// Names by which a forge leads to the page's headings: in lower case, without punctuation, hyphens for blanks. A heading that
+        /// stands twice is led to once.
+        var headings: [String] {
+            var isCode = false
+            return text.split(separator: "\n").compactMap { line in
+                if line.hasPrefix("```") { isCode.toggle() }
+                guard !isCode, line.hasPrefix("#") else { return nil }
+                let words = line.drop { $0 == "#" }.dropFirst().lowercased()
+                return String(
+                    words.filter { $0.isLetter || $0.isNumber || " -_".contains($0) }.map { $0 == " " ? "-" : $0 })
+            }
+        }
+
         /// Words between backquotes that could be names of files or tests.
         var quoted: [String] {
             text.split(separator: "`", omittingEmptySubsequences: false).enumerated().compactMap { index, part in
@@ -56,11 +69,13 @@ enum Papers {
         }
     }
 
-    /// What is wrong with a citation or a link; nil where it leads to a page, and to a place of it where it names one.
-    static func fault(of target: String, in pages: [String: Page]) -> String? {
+    /// What is wrong with a citation or a link; nil where it leads to a page, and to a place of it where it names one. Links may name a
+    /// heading; citations stay where they are when a heading's words change, so they want a name that the page gives.
+    static func fault(of target: String, in pages: [String: Page], isLink: Bool = false) -> String? {
         let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard let page = pages[parts[0]] else { return "there is no page \(parts[0])" }
         guard parts.count == 2 else { return nil }
-        return page.anchors.contains(parts[1]) ? nil : "\(parts[0]) has no place \(parts[1])"
+        let places = isLink ? page.anchors + page.headings : page.anchors
+        return places.contains(parts[1]) ? nil : "\(parts[0]) has no place \(parts[1])"
     }
 }
