@@ -23,7 +23,7 @@ import Testing
 
     @Test func aLinkMayNameAHeadingAndACitationMayNot() {
         let page = Papers.Page(
-            path: "docs/a.md", text: "# Rule 5: sent once\n```\n# no heading\n```\n<a id=\"x\"></a>\n")
+            path: "page.md", text: "# Rule 5: sent once\n```\n# no heading\n```\n<a id=\"x\"></a>\n")
         for (place, isLink, isThere) in [
             ("rule-5-sent-once", true, true), ("rule-5-sent-once", false, false), ("x", false, true),
             ("no-heading", true, false),
