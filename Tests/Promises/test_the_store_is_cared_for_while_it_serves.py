@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 
+from harness import call, eventually
+
 OLD = "c3RvcmUta2V5LWZvci10ZXN0cy0zMi1vY3RldHMhISE="
 NEW = base64.b64encode(bytes(range(32))).decode()
 
@@ -70,6 +72,19 @@ def test_the_key_is_replaced_while_it_serves(hot):
     hot.start()
     assert hot.get().status == 200
     assert hot.lab.counts()["issuer_calls"] == 0
+
+
+def test_a_key_that_waits_for_a_restart_seals_nothing_yet(hot):
+    """Whoever took the old key away after a rotation that did nothing would lose every row."""
+    hot.config["store"]["key"] = [hot.secret("new-key", NEW), hot.secret("store-key", OLD)]
+    hot.file.write_text(json.dumps(hot.config, indent=2))
+    eventually(lambda: "store" in call(hot.admin, path="/readyz").json["configuration"]["needs_restart"], what="the reload")
+    code, out, err = hot.command("store", "rotate")
+    assert (code, out) == (69, "") and "count from the next start on" in err, (code, out, err)
+    assert told(hot, "verify")["damaged"] == 0
+    hot.stop()
+    hot.start()
+    assert told(hot, "rotate")["resealed"] > 0
 
 
 def test_a_key_of_our_own_is_replaced_too(hot):

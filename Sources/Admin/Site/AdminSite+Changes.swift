@@ -55,7 +55,7 @@ extension AdminSite {
             switch source.startTask(task) {
             case .started(let work): return AdminAnswer(202, Self.json, StoreDocument(work).encoded())
             case .busy: return Self.said(409, "another task is under way: GET /store")
-            case .noStore(let reason): return Self.said(409, reason)
+            case .refused(let reason): return Self.said(409, reason)
             }
         }
     }

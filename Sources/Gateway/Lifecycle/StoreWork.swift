@@ -136,14 +136,20 @@ extension Gateway {
     public enum StoreStart: Sendable, Equatable {
         case started(StoreWork)
         case busy
-        case noStore(String)
+        case refused(String)
     }
 
     /// Must be called on the keeper's loop. The work itself is done on the store's thread, between the gateway's own changes and lookups.
     public func start(_ task: StoreTask) -> StoreStart {
         guard let workshop, !keeper.assumeIsolated({ $0.health.isLocked }) else {
-            return .noStore(
+            return .refused(
                 keeper.assumeIsolated { keeper in "the gateway runs without a store: \(keeper.status().store)" })
+        }
+        // With the keys of the start every row would stay as it is; whoever then took the old key away would lose them all.
+        if task == .rotate, running.withLock({ $0.needsRestart.contains("store") }) {
+            return .refused(
+                "'store' has changed since the gateway started, and its keys count from the next start on: restart it, or upgrade it "
+                    + "in place (SIGUSR2), then rotate")
         }
         guard let work = workshop.claim(task) else { return .busy }
         let events = self.events

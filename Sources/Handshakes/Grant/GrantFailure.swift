@@ -80,7 +80,7 @@ extension GrantFailure: CustomStringConvertible {
         case .issuerUnavailable(nil, let reason): "issuer unavailable: \(reason)"
         case .issuerAnswerInvalid(let reason): "issuer answer invalid: \(reason)"
         case .credentialRejected(let reason): "credential rejected: \(reason)"
-        case .quarantined: "credential quarantined"
+        case .quarantined: "credential quarantined: the issuer refused it before, and it is not sent again"
         case .unanswered:
             "credential quarantined: a login was cut off before its answer came, or got one that is not the issuer's own, so "
                 + "nobody knows whether the issuer accepted it"

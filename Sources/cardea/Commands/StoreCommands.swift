@@ -12,8 +12,8 @@ struct StoreCommand: ParsableCommand {
         discussion: """
             A running gateway does the work while it serves; without one the file is opened, unless another process has it.
 
-            To replace the sealing key: put the new one first in store.key, leave the old one behind it, run \
-            `cardea store rotate`, then remove the old one. Without store.key a new key is made beside the file.
+            To replace the sealing key: put the new one first in store.key, leave the old one behind it, restart the gateway, run \
+            `cardea store rotate`, then remove the old one. Without store.key a new key is made beside the file, and no restart is needed.
             """,
         subcommands: [Verify.self, Rotate.self, Compact.self])
 
