@@ -50,9 +50,9 @@ class Packages:
     """The package and the one before it: the same program and files, called a lower version."""
 
     def __init__(self, folder):
-        program = executable("CARDEA_BIN", ".build/release/cardea", "make binary")
-        self.before = self.built(folder / "before", program, VERSION="0.0.9-1")
-        self.now = self.built(folder / "now", program)
+        self.program = executable("CARDEA_BIN", ".build/release/cardea", "make binary")
+        self.before = self.built(folder / "before", self.program, VERSION="0.0.9-1")
+        self.now = self.built(folder / "now", self.program)
 
     @staticmethod
     def built(folder, program, **environment):
@@ -95,9 +95,7 @@ class Root:
         return out
 
     def unit(self):
-        [path] = {path.resolve() for path in self.folder.glob("*/lib/systemd/system/cardea.service")} or {
-            (self.folder / "lib/systemd/system/cardea.service").resolve()
-        }
+        path = self.folder / "usr/lib/systemd/system/cardea.service"
         found = re.findall(r"^(\w+)=(.*)$", path.read_text(), re.M)
         return dict(found)
 

@@ -53,6 +53,11 @@ def ask(root, address, path="/"):
         return call(address, path=path, timeout=10)
 
 
+def test_it_has_the_programs_version(packages):
+    version = made([packages.program, "version"]).split()[-1]
+    assert made(["dpkg-deb", "--field", packages.now, "Version"]).startswith(f"{version}-")
+
+
 def test_it_begins_with_a_file_that_lives(installed):
     passwd = installed.run("getent", "passwd", "cardea").strip().split(":")
     assert passwd[5:] == ["/var/lib/cardea", "/usr/sbin/nologin"]
