@@ -101,6 +101,20 @@ import Testing
         #expect(sample.wasReset.isEmpty)
     }
 
+    @Test(arguments: [
+        ("GET", "/metrics", 200), ("HEAD", "/metrics", 200), ("POST", "/metrics", 405), ("GET", "/", 404),
+        ("GET", "/status", 404), ("GET", "/readyz", 404), ("GET", "/livez", 404), ("GET", "/sign-in", 404),
+        ("GET", "/place", 404), ("GET", "/run?identity=hr", 404), ("POST", "/reset?identity=hr", 404),
+        ("POST", "/reload", 404), ("POST", "/tokens/purge?all=true", 404), ("POST", "/store/rotate", 404),
+    ])
+    func theMetricsAddressOpensNothingElse(method: String, target: String, status: Int) throws {
+        let sample = SampleSite(try sampleFacts(), token: Array("secret".utf8))
+        let answer = sample.site().answer(request(method, target, .metrics, authorization: "Bearer secret"))
+        #expect(answer.status == status)
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("cardea_build_info") == (status == 200))
+        #expect(sample.wasReset.isEmpty && sample.wasPurged.isEmpty && sample.wasReloaded == 0)
+    }
+
     // MARK: - Reset
 
     @Test func theSocketResetsWithoutAToken() throws {

@@ -210,6 +210,23 @@ def test_idle_connections_keep_no_probe_out(gateway):
                 one.close()
 
 
+def test_the_metrics_address_opens_nothing_else(gateway):
+    """Whoever scrapes needs no way to the page; a page of another site cannot read what a scraper can."""
+    metrics, secret = f"127.0.0.1:{free_port()}", "a-token-of-32-letters-or-so-long"
+    gateway.webgate(changes={"admin": {"metrics": metrics, "token": gateway.secret("admin", secret)}}).start()
+    answer = call(metrics, path="/metrics")
+    assert answer.status == 200 and b"cardea_build_info" in answer.body
+    token = {"Authorization": f"Bearer {secret}"}
+    for path in ("/", "/status", "/readyz", "/livez", "/place", "/sign-in", "/metrics/", "/metrics/../status"):
+        answer = call(metrics, path=path, headers=token)
+        assert answer.status == 404 and b"cardea_" not in answer.body, path
+    for path in ("/reset?identity=hr", "/reload", "/tokens/purge?all=true", "/store/rotate"):
+        assert call(metrics, "POST", path, headers=token).status == 404, path
+    assert call(metrics, "POST", "/metrics").status == 405
+    assert call(metrics, path="/metrics", headers={"Host": "rebound.example"}).status == 421
+    assert call(metrics, path="/metrics", headers={"Origin": "http://evil.example"}).status == 403
+
+
 def is_over(connection):
     connection.setblocking(False)
     try:

@@ -42,6 +42,7 @@ public struct AdminSite: AdminResponder {
     /// Answers one request, on the keeper's loop.
     public func answer(_ request: AdminRequest) -> AdminAnswer {
         if request.entrance == .probes { return probe(request) }
+        if request.entrance == .metrics { return scrape(request) }
         switch request.path {
         case "/livez": return reading(request) { AdminAnswer(200, Self.plain, "ok\n") }
         case "/readyz": return reading(request) { ready() }
@@ -108,6 +109,12 @@ public struct AdminSite: AdminResponder {
         }
         let isGood = request.path == "/livez" || source.readiness().isReady
         return AdminAnswer(isGood ? 200 : 503, Self.plain, "")
+    }
+
+    /// The metrics address may be open to whoever scrapes: it has no page, no status and nothing that changes something.
+    private func scrape(_ request: AdminRequest) -> AdminAnswer {
+        guard request.path == "/metrics" else { return AdminAnswer(404, Self.plain, "not found; there is /metrics\n") }
+        return reading(request) { metrics() }
     }
 
     private func ready() -> AdminAnswer {

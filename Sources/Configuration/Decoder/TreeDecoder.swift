@@ -142,6 +142,7 @@ struct TreeDecoder {
         let admin = Admin(
             listen: isOff ? nil : reader.parsed("listen", AddressParser.listenAddress),
             probes: isOff ? nil : reader.parsed("probes", AddressParser.listenAddress),
+            metrics: isOff ? nil : reader.parsed("metrics", AddressParser.listenAddress),
             socket: reader.path("socket") ?? beside, hosts: reader.list("hosts", AddressParser.host) ?? [],
             token: reader.secret("token"), opensStatus: reader.boolean("open_status"))
         if let listen = admin.listen, !listen.isLocal {
@@ -157,6 +158,10 @@ struct TreeDecoder {
         }
         if let probes = admin.probes, probes == admin.listen {
             error("'probes' must not be the address of 'listen'", reader.mark("probes"))
+        }
+        for (key, other) in [("listen", admin.listen), ("probes", admin.probes)] {
+            guard let metrics = admin.metrics, metrics == other else { continue }
+            error("'metrics' must not be the address of '\(key)'", reader.mark("metrics"))
         }
         if let socket = reader.path("socket"), socket.utf8.count > 107 {
             error("'socket' must be a path of at most 107 bytes", reader.mark("socket"))

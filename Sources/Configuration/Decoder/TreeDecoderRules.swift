@@ -218,7 +218,8 @@ extension TreeDecoder {
 
     private mutating func checkAdminAddress(_ configuration: Configuration) {
         let reader = root.inside("admin", Keys.admin)
-        for (key, address) in [("listen", configuration.admin.listen), ("probes", configuration.admin.probes)] {
+        let admin = configuration.admin
+        for (key, address) in [("listen", admin.listen), ("probes", admin.probes), ("metrics", admin.metrics)] {
             guard let address, let listener = configuration.listeners.first(where: { $0.address == address }) else {
                 continue
             }

@@ -164,7 +164,7 @@ extension Configuration {
             }
             if let intercept = listener.intercept { needs.add(file: intercept.ca) }
         }
-        for address in listeners.map(\.address) + [admin.listen, admin.probes].compactMap(\.self) {
+        for address in listeners.map(\.address) + [admin.listen, admin.probes, admin.metrics].compactMap(\.self) {
             if case .unix(let path) = address { needs.add(socket: path) }
         }
         needs.add(socket: socket)

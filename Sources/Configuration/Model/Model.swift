@@ -122,6 +122,8 @@ public struct Admin: Sendable, Equatable {
     public var listen: ListenAddress?
     /// Only `/livez` and `/readyz`, with empty bodies.
     public var probes: ListenAddress?
+    /// Only `/metrics`.
+    public var metrics: ListenAddress?
     /// The socket of the command line; stays with `admin: off`. nil: `cardea.sock` in `$XDG_RUNTIME_DIR` or `/run`.
     /// With a store and no `socket` this is already `cardea.sock` beside the store's file.
     public var socket: String?

@@ -94,6 +94,9 @@ package enum Keys {
                 "The command line's way in; cardea.sock beside the store, else in $XDG_RUNTIME_DIR or /run."),
             KeySpec("hosts", .list(.text(.hostName)), "Names it answers to, beside IP literals and localhost."),
             KeySpec(
+                "metrics", .text(.listenAddress),
+                "Only /metrics, to everybody who reaches it, for Prometheus; names it answers to are those of 'hosts'."),
+            KeySpec(
                 "token", .secret,
                 "What a request that changes something must bring, and where 'listen' is not loopback whoever reads the page or /status; of at least 16 characters. Without it such requests are refused."
             ),

@@ -4,7 +4,7 @@ internal import HTTP1
 package import Reactor
 internal import Telemetry
 
-/// A request to the admin address, the probes address or the admin socket.
+/// A request to the admin address, the probes or metrics address, or the admin socket.
 public struct AdminRequest: Sendable {
     /// The request method (RFC 9110 §9).
     public var method: String
@@ -24,6 +24,8 @@ public struct AdminRequest: Sendable {
         case listen
         /// For kubelets: health only, from anywhere.
         case probes
+        /// For Prometheus: metrics only, from anywhere.
+        case metrics
         /// The command line's way in. Its peer is our user or root.
         case socket
     }
@@ -361,9 +363,9 @@ private final class AdminConnection: Channel {
         if !isClosing { serve() }
     }
 
-    /// The admin page must not be readable by a web page: no foreign names, no requests that a browser marks as another site's.
+    /// Page and metrics must not be readable by a web page: no foreign names, no requests that a browser marks as another site's.
     private func checked() -> AdminAnswer? {
-        guard entrance == .listen else { return nil }
+        guard entrance == .listen || entrance == .metrics else { return nil }
         if let host = head.host ?? head.authority {
             var name = input[host]
             if let colon = name.lastIndex(of: UInt8(ascii: ":")), name.last != UInt8(ascii: "]") {

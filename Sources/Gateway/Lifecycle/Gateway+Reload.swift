@@ -204,6 +204,7 @@ extension Configuration {
         compare("store", \.store)
         compare("admin.listen", \.admin.listen)
         compare("admin.probes", \.admin.probes)
+        compare("admin.metrics", \.admin.metrics)
         compare("admin.socket", \.admin.socket)
         compare("admin.hosts", \.admin.hosts)
         compare("log.format", \.log.format)

@@ -98,6 +98,7 @@ extension Gateway {
         adminServers.withLock { $0.append(server) }
         if let listen = admin.listen { try open(server, text: "\(listen)", entrance: .listen) }
         if let probes = admin.probes { try open(server, text: "\(probes)", entrance: .probes) }
+        if let metrics = admin.metrics { try open(server, text: "\(metrics)", entrance: .metrics) }
     }
 
     /// Binds the command line's socket, mode 0600. Before `start`.

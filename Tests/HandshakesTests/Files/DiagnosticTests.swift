@@ -109,6 +109,9 @@ import Testing
         ("log: {level: verbose}", "'level' must be one of debug, info, notice, warning, error, not 'verbose'"),
         ("log: {access: eror}", "'access' must be one of off, errors, all, not 'eror'; did you mean 'errors'?"),
         ("admin: no", "'admin' must be 'off', or a map (listen, probes, socket, hosts, …), not 'no'"),
+        ("admin: {metrics: 127.0.0.1:8080}", "'metrics' of 'admin' is the address of listener '127.0.0.1:8080'"),
+        ("admin: {metrics: 127.0.0.1:9901}", "'metrics' must not be the address of 'listen'"),
+        ("admin: {probes: 127.0.0.1:1, metrics: 127.0.0.1:1}", "'metrics' must not be the address of 'probes'"),
         ("admin: {listen: 127.0.0.1:8080}", "'listen' of 'admin' is the address of listener '127.0.0.1:8080'"),
         (
             "store: {path: /x, key: secret}",

@@ -19,8 +19,8 @@ import Testing
         #expect(
             configuration.admin
                 == Admin(
-                    listen: .tcp(IPAddress(v4: 0x7f00_0001), port: 9901), probes: nil, socket: nil, hosts: [],
-                    token: nil, opensStatus: false))
+                    listen: .tcp(IPAddress(v4: 0x7f00_0001), port: 9901), probes: nil, metrics: nil, socket: nil,
+                    hosts: [], token: nil, opensStatus: false))
         #expect(configuration.name == nil)
         #expect(configuration.threads == nil)
         #expect(configuration.sandbox)
