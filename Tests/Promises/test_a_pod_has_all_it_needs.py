@@ -1,11 +1,13 @@
-"""Promise: deploy/kubernetes-sidecar.yaml fits the gateway: it serves as that user, without a capability, on a root file system that is
-read-only, with secrets and configuration as a kubelet mounts them and renews them, and the probes are answered.
+"""Promise: deploy/kubernetes fits the gateway: it serves as that user, without a capability, on a root file system that is read-only, with
+secrets and configuration as a kubelet mounts them and renews them; probes and metrics are answered, each at a port of its own.
 
-No cluster is needed: a mount namespace has what the manifest describes. It is made by root, as in a container of the tests.
+No cluster is needed: a mount namespace has what the manifests describe. It is made by root, as in a container of the tests. What kustomize
+makes of them is looked at in Tests/Release.
 """
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +19,7 @@ from harness import call, eventually, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
 
 # $1 the future root; then what runs in it. /usr and what belongs to it are the machine's, read-only, everything else is made.
 POD = """
@@ -54,8 +57,12 @@ exec chroot "$root" /usr/bin/setpriv --reuid "$user" --regid "$user" --clear-gro
 """
 
 
-def manifest():
-    return {entry["kind"]: entry for entry in yaml.safe_load_all((DEPLOY / "kubernetes-sidecar.yaml").read_text())}
+def manifest(name):
+    return yaml.safe_load((KUBERNETES / name).read_text())
+
+
+def pod_spec():
+    return manifest("base/deployment.yaml")["spec"]["template"]["spec"]
 
 
 def project(folder, files, version):
@@ -74,22 +81,22 @@ def project(folder, files, version):
 
 class Pod:
     def __init__(self, gateway):
-        objects = manifest()
-        self.spec = objects["Deployment"]["spec"]["template"]["spec"]
-        (self.container,) = self.spec["initContainers"]
+        self.spec = pod_spec()
+        (self.container,) = self.spec["containers"]
         self.user = self.container["securityContext"]["runAsUser"]
-        (secrets,) = [volume["secret"] for volume in self.spec["volumes"] if "secret" in volume]
+        (secrets,) = [volume["projected"] for volume in self.spec["volumes"] if "projected" in volume]
         self.mode = secrets["defaultMode"]
         self.gateway, self.folder = gateway, gateway.folder
-        config = yaml.safe_load(objects["ConfigMap"]["data"]["cardea.yaml"])
+        config = manifest("sidecar/cardea.yaml")
         lab = gateway.lab
         # What is the reader's to change, and ports of our own.
         config["identities"]["hr"]["oam_webgate"].update(
             service=lab.service, user_agent_prefix=lab.user_agent_prefix, client_id=lab.client_id, username=lab.user
         )
         config["routes"][0].update(to=f"http://{lab.listen}", listen=gateway.listen)
-        self.probes = f"127.0.0.1:{free_port()}"
-        config["admin"] = {"listen": gateway.admin, "probes": self.probes}
+        self.probes, self.metrics = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+        assert set(config["admin"]) == {"listen", "probes", "metrics"}
+        config["admin"] = {"listen": gateway.admin, "probes": self.probes, "metrics": self.metrics}
         config["shutdown"] = {"linger": "0s"}
         project(self.folder / "etc/cardea", {"cardea.yaml": (yaml.safe_dump(config), 0o644, 0)}, 1)
         self.renew_secrets(self.folder / "run/secrets/cardea", "a password of yesterday", 1)
@@ -118,7 +125,7 @@ class Pod:
     def answers(self, probe):
         assert self.process.poll() is None, self.gateway.text()
         get = probe["httpGet"]
-        assert get["port"] == self.container["ports"][0]["name"]
+        assert get["port"] == "probes"
         try:
             return call(self.probes, path=get["path"], timeout=5).status == 200
         except OSError:
@@ -151,6 +158,8 @@ def pod(gateway):
 def test_it_serves_as_the_manifest_has_it(pod):
     gateway, container = pod.gateway, pod.container
     assert pod.answers(container["readinessProbe"]) and pod.answers(container["livenessProbe"])
+    (endpoint,) = manifest("base/pod-monitor.yaml")["spec"]["podMetricsEndpoints"]
+    assert b"cardea_build_info" in call(pod.metrics, path=endpoint["path"]).body
     status = pod.status()
     assert status["Uid"] == status["Gid"] == [str(pod.user)] * 4
     assert int(status["CapEff"][0], 16) == int(status["CapBnd"][0], 16) == 0
@@ -178,27 +187,61 @@ def test_it_ends_in_the_time_that_it_is_given(pod):
     assert pod.spec["terminationGracePeriodSeconds"] > 25
 
 
-def test_what_the_manifest_names_is_there():
-    """What a schema cannot say: names that must agree with each other."""
-    objects = manifest()
-    spec = objects["Deployment"]["spec"]["template"]["spec"]
-    (container,) = spec["initContainers"]
+@pytest.mark.parametrize("overlay", ["sidecar", "gateway"])
+def test_what_the_manifests_name_is_there(overlay):
+    """What a schema cannot say: names and ports that must agree with each other."""
+    spec = pod_spec()
+    (container,) = spec["containers"]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in spec["volumes"]}
-    assert set(mounts) == set(volumes)
-    assert volumes["secrets"]["secret"]["secretName"] == objects["Secret"]["metadata"]["name"]
-    assert volumes["config"]["configMap"]["name"] == objects["ConfigMap"]["metadata"]["name"]
-    config = objects["ConfigMap"]["data"]["cardea.yaml"]
-    for name in objects["Secret"]["stringData"]:
-        assert f"file:{mounts['secrets']}/{name}" in config
+    assert set(mounts) == {volume["name"] for volume in spec["volumes"]}
+    assert container["args"] == ["run", "--config", f"{mounts['config']}/cardea.yaml"]
+    config = (KUBERNETES / overlay / "cardea.yaml").read_text()
+    # Whoever follows the first lines makes the secrets that the configuration names.
+    command = (KUBERNETES / overlay / "kustomization.yaml").read_text().split("kubectl create secret", 1)[1].splitlines()[0]
+    made = set(re.findall(r"--from-(?:file|literal)=([\w-]+)", command))
+    assert {f"{mounts['secrets']}/{name}" for name in made} == set(re.findall(r"file:(\S+)", config))
     settings = yaml.safe_load(config)
     assert settings["store"]["path"].startswith(mounts["state"] + "/")
-    assert container["args"] == ["run", "--config", f"{mounts['config']}/cardea.yaml"]
-    (port,) = container["ports"]
-    assert settings["admin"]["probes"].endswith(f":{port['containerPort']}")
-    assert container["restartPolicy"] == "Always"
-    (selector,) = [objects["Deployment"]["spec"]["selector"]["matchLabels"]]
-    assert selector.items() <= objects["Deployment"]["spec"]["template"]["metadata"]["labels"].items()
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    if overlay == "gateway":
+        (served,) = [entry for entry in manifest("gateway/replicas.yaml")["spec"]["template"]["spec"]["containers"]]
+        ports |= {port["name"]: port["containerPort"] for port in served["ports"]}
+        (listener,) = settings["listeners"].values()
+        assert listener["address"] == f"0.0.0.0:{ports['http']}"
+        (port,) = manifest("gateway/service.yaml")["spec"]["ports"]
+        assert port["targetPort"] == "http" in ports
+    else:
+        # To the service beside it alone.
+        assert settings["routes"][0]["listen"].startswith("127.0.0.1:")
+        (service,) = manifest("sidecar/service.yaml")["spec"]["template"]["spec"]["containers"]
+        assert service["env"][0]["value"] == "http://" + settings["routes"][0]["listen"]
+    for name in ("probes", "metrics"):
+        assert settings["admin"][name] == f"0.0.0.0:{ports[name]}"
+    assert settings["admin"]["listen"].startswith("127.0.0.1:"), "the page is for whoever may forward a port"
+    assert len(set(ports.values())) == len(ports)
+
+
+@pytest.mark.parametrize("overlay", ["sidecar", "gateway"])
+def test_the_configuration_of_a_pod_is_good(gateway, overlay):
+    """Read as it stands; only the folders are those of the test."""
+    text = (KUBERNETES / overlay / "cardea.yaml").read_text()
+    for path in re.findall(r"file:(\S+)", text):
+        gateway.secret(os.path.basename(path), "c3RvcmUta2V5LWZvci10ZXN0cy0zMi1vY3RldHMhISE=")
+    text = text.replace("/run/secrets/cardea", str(gateway.folder)).replace("/var/lib/cardea", str(gateway.folder))
+    gateway.file.write_text(text)
+    assert gateway.command("check") == (0, "good\n", ""), "without a warning"
+
+
+def test_every_file_is_part_of_a_kustomization():
+    named, files = set(), set()
+    for folder in ("base", "sidecar", "gateway"):
+        kustomization = manifest(f"{folder}/kustomization.yaml")
+        names = {*kustomization["resources"], *(patch["path"] for patch in kustomization.get("patches", []) if "path" in patch)}
+        names |= {file for maker in kustomization.get("configMapGenerator", []) for file in maker["files"]}
+        named |= {f"{folder}/{name}" for name in names | {"kustomization.yaml"} if name != "../base"}
+        files |= {f"{folder}/{file.name}" for file in (KUBERNETES / folder).iterdir()}
+    assert named == files
+    assert not [name for name in files if manifest(name).get("kind") == "Secret"], "a password does not belong beside the manifests"
 
 
 def test_the_image_has_the_libraries_that_the_program_loads(gateway):
