@@ -4,6 +4,7 @@ internal import Tokens
 @testable import Admin
 @testable import Gateway
 @testable import Keeping
+@testable import TLS
 @testable import Telemetry
 
 @Suite struct ExpositionTests {
@@ -47,6 +48,33 @@ internal import Tokens
         #expect(samples["cardea_hot_cache_evictions_total{}"] == "12")
         #expect(samples["cardea_store_lookups_total{result=found}"] == "5")
         #expect(samples["cardea_refresh_tokens_refused_total{identity=billing}"] == "1")
+    }
+
+    @Test func datesAreMoments() throws {
+        var facts = try sampleFacts()
+        facts.status.identities[3].login = LoginNeed(word: .soon, expiresIn: 90 * second)
+        func validity(_ subject: String, _ last: Int64) -> CertificateValidity {
+            CertificateValidity(subject: subject, notBefore: 5, notAfter: last)
+        }
+        facts.status.certificateValidities = [
+            .init(.listener, file: "/etc/c.pem", validity("api.example.com", 1_900_000_000)),
+            .init(.authority, file: "/etc/ca.pem", validity("Root", 1_900_000_001)),
+        ]
+        facts.status.configuration.needsRestart = ["threads"]
+        var samples = try parse(exposition(of: facts, process: process))
+        #expect(samples["cardea_token_issued_timestamp_seconds{identity=hr}"] == "1799999240")
+        #expect(samples["cardea_token_expires_timestamp_seconds{identity=hr}"] == "1800000140")
+        #expect(samples["cardea_token_expires_timestamp_seconds{identity=archive}"] == nil)
+        #expect(samples["cardea_login_expires_timestamp_seconds{identity=tv}"] == "1800000090")
+        let name = "cardea_certificate_not"
+        let root = "use=authority,file=/etc/ca.pem,subject=Root"
+        #expect(samples["\(name)_after_timestamp_seconds{\(root)}"] == "1900000001")
+        #expect(samples["\(name)_before_timestamp_seconds{\(root)}"] == "5")
+        #expect(samples["cardea_configuration_last_reload_successful{}"] == "1")
+        #expect(samples["cardea_configuration_restart_needed{}"] == "1")
+        facts.status.configuration.refusal = "line 3"
+        samples = try parse(exposition(of: facts, process: process))
+        #expect(samples["cardea_configuration_last_reload_successful{}"] == "0")
     }
 
     @Test func exactlyOneStateAnIdentity() throws {

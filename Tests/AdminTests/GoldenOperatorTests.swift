@@ -7,6 +7,7 @@ internal import Tokens
 @testable import Gateway
 @testable import Handshakes
 @testable import Keeping
+@testable import TLS
 @testable import Telemetry
 
 /// Names and words that scrapers and scripts read of a running gateway.
@@ -33,6 +34,9 @@ internal import Tokens
         facts.status.identities[0].clockSkew = 3
         facts.status.identities[0].login = LoginNeed(word: .good, expiresIn: second)
         facts.status.certificates = [CertificateStatus(listener: "office", file: "/f", notAfter: 1_800_000_000)]
+        facts.status.certificateValidities = [
+            .init(.client, file: "/f", CertificateValidity(subject: "s", notBefore: 1, notAfter: 2))
+        ]
         facts.status.upstreams = [
             UpstreamHealthStatus(
                 upstream: "http://u", path: "/h",
@@ -52,6 +56,7 @@ internal import Tokens
             for cell in 0..<3 { block.add(family[0][cell]) }
         }
         block.observe(plan.durations[0], nanoseconds: 1_000_000)
+        block.observe(plan.upstreamDurations[0], nanoseconds: 1_000_000)
         facts.snapshot = board.snapshot()
         let process = ProcessFacts(
             cpuSeconds: 1, startTime: 1, threads: 1, residentMemory: 1, residentAnonymous: 1, virtualMemory: 1,
@@ -101,6 +106,7 @@ internal import Tokens
         lines += [LoginReport.State.running, .done, .failed, .expired, .cancelled].map {
             "state of a login: \($0.rawValue)"
         }
+        lines += CertificateValidityStatus.Use.allCases.map { "use of a certificate: \($0.rawValue)" }
         lines += StoreTask.allCases.map { "task of the store: \($0.rawValue)" }
         lines += AccessRecord.CacheState.allCases.map { "where a token was found: \($0.word)" }
         let file = GoldenFile(

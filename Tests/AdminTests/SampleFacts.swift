@@ -36,7 +36,8 @@ func sampleFacts() throws -> SiteFacts {
     let traffic = sampleTraffic(plan, snapshot)
     return SiteFacts(
         version: "1.0.0", configurationPath: "/etc/cardea/cardea.yaml",
-        listening: ["127.0.0.1:8080", "unix:/run/cardea/callers.sock"], age: age, isReady: true, reasons: [],
+        listening: ["127.0.0.1:8080", "unix:/run/cardea/callers.sock"], age: age, wallTime: 1_800_000_000,
+        isReady: true, reasons: [],
         status: GatewayStatus(
             identities: [
                 identity("hr", "oam_webgate", grants: 4),

@@ -1,9 +1,14 @@
 """Promise: the metrics say how each issuer is, how long grants take, how large cache and store are, what was looked up, refused, given up
 and reused; with labels out of the configuration alone."""
 
+import json
+import subprocess
+import time
+
 import pytest
 
-from harness import call, eventually
+from harness import call, eventually, free_port
+from pki import Authority
 from test_a_refresh_token_is_used_once import first_refresh_token, identity as refreshing
 
 API = "/api/employees/1"
@@ -115,6 +120,109 @@ def test_a_reused_refresh_token_is_counted(gateway, provider):
     assert value(gateway.metrics(), "cardea_refresh_tokens_refused_total", identity="api") == 1
     gateway.told(lambda event: "somebody else has used it" in event.get("reason", ""))
     assert len(provider.steps("refresh_reused")) == 1
+
+
+def seconds(gateway, name, **labels):
+    """The sum of a histogram's times, and how many there were."""
+    samples = gateway.metrics()
+    return [samples.get((f"{name}_{part}", tuple(sorted(labels.items()))), 0) for part in ("sum", "count")]
+
+
+def test_whose_time_it_was_shows(gateway):
+    """A slow issuer and a slow API are two figures."""
+    gateway.oauth()
+    gateway.start()
+    gateway.lab.faults(issuer_slow_ms=600)
+    assert gateway.get(API).status == 200
+    waited, waits = seconds(gateway, "cardea_token_wait_duration_seconds", identity="api")
+    asked, answers = seconds(gateway, "cardea_upstream_duration_seconds", route="api")
+    # A challenge may have come first, with a wait of its own.
+    assert waits >= 1 and waited >= 0.6 > asked and answers == 1
+    assert gateway.get("/api/slow?ms=700").status == 200
+    later, count = seconds(gateway, "cardea_upstream_duration_seconds", route="api")
+    assert count == 2 and later >= 0.7
+    assert seconds(gateway, "cardea_token_wait_duration_seconds", identity="api") == [waited, waits], "no wait on a hit"
+
+
+def test_a_wait_that_ends_without_a_token_counts(gateway):
+    gateway.oauth()
+    gateway.lab.faults(issuer_status=500)
+    gateway.start()
+    assert gateway.get(API).status == 503
+    assert seconds(gateway, "cardea_token_wait_duration_seconds", identity="api")[1] == 1
+    assert seconds(gateway, "cardea_upstream_duration_seconds", route="api")[1] == 0
+
+
+def test_dates_are_moments(gateway):
+    gateway.oauth().start().warm(API)
+    samples, now = gateway.metrics(), time.time()
+    issued, expires = (value(samples, f"cardea_token_{word}_timestamp_seconds", identity="api") for word in ("issued", "expires"))
+    assert now - 60 < issued <= now + 1 and issued < expires
+    assert abs(expires - issued - 3600) < 5
+    # The earlier figures stay for a release, and say what to use instead.
+    text = gateway.ask("/metrics").body.decode()
+    deprecated = [line.split()[2] for line in text.splitlines() if line.startswith("# HELP") and "Deprecated, see cardea_" in line]
+    assert {"cardea_token_age_seconds", "cardea_token_expires_seconds"} <= set(deprecated)
+
+
+def test_a_refused_reload_shows_until_one_succeeds(gateway):
+    gateway.oauth().start()
+    assert value(gateway.metrics(), "cardea_configuration_last_reload_successful") == 1
+    gateway.file.write_text(json.dumps({**gateway.config, "nonsense": 1}))
+    eventually(lambda: value(gateway.metrics(), "cardea_configuration_last_reload_successful") == 0, what="the refusal in the metrics")
+    gateway.file.write_text(json.dumps({**gateway.config, "limits": {"connections": 77}}))
+    eventually(lambda: value(gateway.metrics(), "cardea_configuration_last_reload_successful") == 1, what="the reload in the metrics")
+    assert value(gateway.metrics(), "cardea_configuration_restart_needed") == 1
+
+
+def test_every_certificate_and_authority_tells_its_dates(gateway, tmp_path):
+    """Shown to callers, of callers, shown to the API, of the API, and the one that signs for intercepted hosts; by name, and never a key."""
+    ours, theirs = Authority(tmp_path / "ours", name="Our CA"), Authority(tmp_path / "theirs", name="Their CA")
+    shown, shown_key = ours.leaf("localhost", "DNS:localhost", days=40)
+    client, client_key = theirs.leaf("machine", "DNS:machine.test", days=20)
+    made = gateway.command("ca", "init", "--hosts", "api.test", "--out", str(tmp_path / "interception"), config=False)
+    assert made[0] == 0, made
+    upstream = {"ca": str(theirs.pem), "certificate": str(client), "key": f"file:{client_key}"}
+    served = {"certificate": str(shown), "key": f"file:{shown_key}", "client_ca": str(ours.pem)}
+    proxy = {"address": f"127.0.0.1:{free_port()}", "mode": "forward_proxy"}
+    proxy["intercept"] = {"ca": f"{tmp_path}/interception.pem", "hosts": ["api.test"]}
+    gateway.oauth(changes={"listeners": {"edge": {"address": f"127.0.0.1:{free_port()}", "tls": [served]}, "proxy": proxy}})
+    gateway.config["routes"] += [
+        {"name": "tls", "listen": "edge", "to": "https://localhost:1", "use": "api", "tls": upstream},
+        {"name": "proxied", "listen": "proxy", "match": {"host": "api.test"}, "to": "https://api.test", "use": "api"},
+    ]
+    gateway.start()
+
+    def days(name):
+        samples = {key: number for key, number in gateway.metrics().items() if key[0] == f"cardea_certificate_{name}_timestamp_seconds"}
+        said = {}
+        for (_, labels), number in samples.items():
+            labels = dict(labels)
+            said[labels["use"], labels["file"], labels["subject"]] = round((number - time.time()) / 86400)
+        return said
+
+    last = days("not_after")
+    [intercepted] = [key for key in last if key[0] == "interception"]
+    assert intercepted[1] == f"{tmp_path}/interception.pem" and last.pop(intercepted) > 300
+    assert last == {
+        ("listener", str(shown), "localhost"): 40,
+        ("listener", str(shown), "Our CA"): 3650,
+        ("callers", str(ours.pem), "Our CA"): 3650,
+        ("client", str(client), "machine"): 20,
+        ("client", str(client), "Their CA"): 3650,
+        ("authority", str(theirs.pem), "Their CA"): 3650,
+    }
+    assert set(days("not_before").values()) <= {0, -1} and len(days("not_before")) == 7
+    # Renewed in place.
+    theirs.leaf("machine", "DNS:machine.test", days=77)
+    eventually(lambda: days("not_after")["client", str(client), "machine"] == 77, what="the new date")
+
+
+def test_prometheus_own_lint_finds_nothing(gateway):
+    gateway.webgate().start().warm()
+    gateway.get("/nowhere")
+    done = subprocess.run(["promtool", "check", "metrics"], input=gateway.ask("/metrics").body, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 @pytest.mark.parametrize("path", ["/api/in-the-path-1", "/hr/?in_the_query=1"])

@@ -9,7 +9,7 @@ import subprocess
 # The words that make each program tell its version.
 PROGRAMS = {
     "openssl": "version", "curl": "--version", "nginx": "-v", "haproxy": "-v", "redis-server": "--version", "tinyproxy": "-v",
-    "glewlwyd": "--version", "docker-registry": "--version", "nghttpd": "--version", "node": "--version", "java": "-version",
+    "glewlwyd": "--version", "docker-registry": "--version", "nghttpd": "--version", "prometheus": "--version", "node": "--version", "java": "-version",
     "sqlite3": "--version", "valgrind": "--version", "strace": "--version", "nft": "--version", "ip": "-V",
 }
 # The Python packages that serve or call; what they stand on is pinned with them in requirements.txt.

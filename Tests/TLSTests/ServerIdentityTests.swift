@@ -41,6 +41,36 @@ import Testing
         return (caller.resumed, server.resumed == caller.resumed)
     }
 
+    // MARK: - Dates
+
+    @Test func `every certificate and authority tells its dates under its name`() throws {
+        let day: Int64 = 86_400
+        let now = Int64(time(nil))
+        let identity = try identity(tickets: TicketKeys(), callers: "unknown-ca.pem")
+        #expect(Set(identity.validities.map(\.subject)) == ["Good", "Test CA"])
+        #expect(identity.callerAuthorityValidities.map(\.subject) == ["Unknown CA"])
+        for validity in identity.validities + identity.callerAuthorityValidities {
+            #expect(abs(validity.notAfter - now - 2 * day) < 3600 && abs(validity.notBefore - now) < 3600)
+        }
+        let text = Array("# a comment\n".utf8)
+        let pem = files.bytes("expired.pem") + text + files.bytes("ca.pem") + files.bytes("ca.pem")
+        let bundle = try AuthorityBundle(pem: pem, name: "b")
+        #expect(bundle.validities.map(\.subject) == ["Expired", "Test CA"], "those that end first")
+        #expect(bundle.validities[0].notAfter < now)
+        let pair = try ClientCertificate(
+            certificatePEM: files.bytes("client.pem"), keyPEM: files.bytes("client.key"))
+        #expect(pair.validities.map(\.subject) == ["Client"])
+    }
+
+    @Test func `of certificates of one name that which ends last is told`() {
+        func validity(_ subject: String, _ last: Int64) -> CertificateValidity {
+            CertificateValidity(subject: subject, notBefore: 0, notAfter: last)
+        }
+        let told = CertificateValidity.lastOfEach([validity("a", 5), validity("b", 3), validity("a", 9)])
+        #expect(told == [validity("b", 3), validity("a", 9)])
+        #expect(CertificateValidity.lastOfEach((0..<300).map { validity("\($0)", $0) }).last?.notAfter == 199)
+    }
+
     // MARK: - Tickets
 
     @Test func `a session is resumed until its key is forgotten`() throws {

@@ -56,6 +56,19 @@ import World
         #expect(text.text == expected)
     }
 
+    @Test func histogramsThatSawNothingMayBeLeftOut() throws {
+        var schema = MetricSchema()
+        let family = try schema.family(
+            "cardea_x_seconds", help: "X.", kind: .histogram, labels: ["route"], omitsZeros: true)
+        _ = try schema.histogram(family, ["idle"])
+        let busy = try schema.histogram(family, ["busy"])
+        let board = MetricBoard()
+        board.adopt(schema, writers: 1)[0].observe(busy, nanoseconds: 1)
+        var text = PrometheusText()
+        text.append(board.snapshot())
+        #expect(text.text.contains(#"cardea_x_seconds_count{route="busy"} 1"#) && !text.text.contains("idle"))
+    }
+
     @Test func countersGoOnAcrossReloads() throws {
         let (first, oldRows, oldHistograms, oldWaiters) = try requests(["gone", "kept"])
         let (second, newRows, newHistograms, newWaiters) = try requests(["new", "kept"])

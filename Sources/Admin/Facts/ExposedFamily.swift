@@ -5,7 +5,9 @@ internal import Tokens
 /// The families of metrics that are known only at a scrape; those that the loops count stand in their schema.
 package enum ExposedFamily: CaseIterable {
     case grants, grantFailures, narrowerGrants, widerTokensUsed, grantDuration, negativeHits, clockSkew, tokenAge,
-        logins, loginExpires, tokenExpires, waiters, identityState, certificateExpires, storeState, storeCommits,
+        logins, loginExpires, tokenExpires, waiters, identityState, certificateExpires, certificateNotBefore,
+        certificateNotAfter, tokenIssuedAt, tokenExpiresAt, loginExpiresAt, reloadSuccessful, restartNeeded, storeState,
+        storeCommits,
         storeRestoredTokens, reloads, ready, logDropped, buildInfo, subjects, subjectsRefused, subjectsEvicted,
         sharedState, sharedTokens, upstreamHealthy, upstreamChecks, issuerBreakerState, issuerBreakerOpened,
         hotCacheTokens, hotCacheBytes, hotCacheLimit, hotCacheEvictions, refreshTokensRefused, storeLookups,
@@ -42,18 +44,23 @@ package enum ExposedFamily: CaseIterable {
         case .clockSkew:
             .init("cardea_clock_skew_seconds", .gauge, "The issuer's clock minus ours.", [.init("identity")])
         case .tokenAge:
-            .init("cardea_token_age_seconds", .gauge, "Age of the identity's oldest token.", [.init("identity")])
+            .init(
+                "cardea_token_age_seconds", .gauge,
+                "Deprecated, see cardea_token_issued_timestamp_seconds: age of the identity's oldest token.",
+                [.init("identity")])
         case .logins:
             .init(
                 "cardea_logins_total", .counter, "Logins of a person that ended, by how; a failed one by its reason.",
                 [.init("identity"), .init("result", IdentityStatus.loginResults)])
         case .loginExpires:
             .init(
-                "cardea_login_expires_seconds", .gauge, "Time until what a person's login brought ends.",
+                "cardea_login_expires_seconds", .gauge,
+                "Deprecated, see cardea_login_expires_timestamp_seconds: time until what a person's login brought ends.",
                 [.init("identity")])
         case .tokenExpires:
             .init(
-                "cardea_token_expires_seconds", .gauge, "Time until the first of the identity's tokens expires.",
+                "cardea_token_expires_seconds", .gauge,
+                "Deprecated, see cardea_token_expires_timestamp_seconds: time until the first of the identity's tokens expires.",
                 [.init("identity")])
         case .waiters:
             .init("cardea_waiters", .gauge, "Requests that wait for a token.", [.init("identity")])
@@ -63,8 +70,36 @@ package enum ExposedFamily: CaseIterable {
                 [.init("identity"), .init("state", IdentityState.allCases.map(\.rawValue))])
         case .certificateExpires:
             .init(
-                "cardea_certificate_expires_timestamp_seconds", .gauge, "When a listener's certificate expires.",
+                "cardea_certificate_expires_timestamp_seconds", .gauge,
+                "Deprecated, see cardea_certificate_not_after_timestamp_seconds: when a listener's certificate expires.",
                 [.init("listener"), .init("file")])
+        case .certificateNotBefore:
+            .init(
+                "cardea_certificate_not_before_timestamp_seconds", .gauge,
+                "From when on a certificate or an authority of a file is good.", Self.certificateLabels)
+        case .certificateNotAfter:
+            .init(
+                "cardea_certificate_not_after_timestamp_seconds", .gauge,
+                "Until when a certificate or an authority of a file is good.", Self.certificateLabels)
+        case .tokenIssuedAt:
+            .init(
+                "cardea_token_issued_timestamp_seconds", .gauge, "When the identity's oldest token was sent for.",
+                [.init("identity")])
+        case .tokenExpiresAt:
+            .init(
+                "cardea_token_expires_timestamp_seconds", .gauge,
+                "When the first of the identity's tokens expires.", [.init("identity")])
+        case .loginExpiresAt:
+            .init(
+                "cardea_login_expires_timestamp_seconds", .gauge, "When what a person's login brought ends.",
+                [.init("identity")])
+        case .reloadSuccessful:
+            .init(
+                "cardea_configuration_last_reload_successful", .gauge,
+                "0 while the last reload was refused, else 1.")
+        case .restartNeeded:
+            .init(
+                "cardea_configuration_restart_needed", .gauge, "1 while keys of the file wait for the next start.")
         case .storeState:
             .init(
                 "cardea_store_state", .gauge, "1 for the state that the store is in.",
@@ -153,4 +188,8 @@ package enum ExposedFamily: CaseIterable {
             .init("process_threads", .gauge, "Threads.")
         }
     }
+
+    private static let certificateLabels: [MetricDescription.Label] = [
+        .init("use", CertificateValidityStatus.Use.allCases.map(\.rawValue)), .init("file"), .init("subject"),
+    ]
 }

@@ -120,6 +120,7 @@ extension Scrape {
                     ([("listener", $0.listener), ("file", $0.file)], Double($0.notAfter))
                 })
         }
+        writeDates(facts)
         writeHealth(of: facts.status.upstreams)
         states(.storeState, [([], facts.status.storeState)])
         outcomes(
@@ -222,4 +223,4 @@ extension Scrape {
     }
 }
 
-private func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1e9 }
+func seconds(_ nanoseconds: UInt64) -> Double { Double(nanoseconds) / 1e9 }

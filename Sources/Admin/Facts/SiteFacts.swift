@@ -10,6 +10,8 @@ struct SiteFacts: Sendable {
     var listening: [String]
     /// Nanoseconds since the gateway was made.
     var age: UInt64
+    /// Seconds since 1970.
+    var wallTime: Double
     var isReady: Bool
     /// Why it is not.
     var reasons: [String]
@@ -68,7 +70,8 @@ extension FactSource {
             history.note(traffic, at: age)
             return SiteFacts(
                 version: version, configurationPath: place.document.shown, listening: gateway.addresses, age: age,
-                isReady: readiness.isReady, reasons: readiness.reasons, status: gateway.status(), snapshot: snapshot,
+                wallTime: Double(gateway.wallMilliseconds) / 1000, isReady: readiness.isReady,
+                reasons: readiness.reasons, status: gateway.status(), snapshot: snapshot,
                 traffic: traffic, trends: traffic.routes.map { history.trend(of: $0.name) }, logDropped: logDropped())
         }
         process = { reader.read() }

@@ -9,6 +9,8 @@ struct TokenWait: ~Copyable {
     var scoutTicket: UInt64 = 0
     /// The identity that this request is counted as a waiter of.
     var countedAt: Int?
+    /// When that began, by the loop's clock.
+    var countedSince: UInt64 = 0
     /// The slot whose token this request waits for.
     var waitsFor: Slot?
     /// The index among those that wait for it.

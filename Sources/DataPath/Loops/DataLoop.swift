@@ -358,6 +358,11 @@ package final class DataLoop {
         let row = caller.exchange.route.flatMap { $0.isConfigured ? $0.index : nil }
         metrics.finished(
             route: row, status: caller.exchange.answer.status, nanoseconds: total, cache: caller.exchange.record.cache)
+        let (sent, answered) = (caller.exchange.record.sentAt, caller.exchange.record.firstByteAt)
+        // Else it was not sent, or not answered after it was sent again.
+        if let row, sent != 0, answered >= sent {
+            metrics.upstreamAnswered(route: row, nanoseconds: answered - sent)
+        }
         let isWhole = caller.exchange.record.incomplete == .none
         if caller.exchange.record.replayed {
             metrics.replayed(route: row, refused: isWhole && caller.exchange.record.fault != nil)

@@ -122,13 +122,16 @@ package final class TokenDesk {
             return
         }
         caller.exchange.token.countedAt = identity
+        caller.exchange.token.countedSince = data.loop.now
         data.count(for: caller.exchange.route) { $0.waitBegan(identity: identity) }
     }
 
     private func uncount(_ caller: CallerConnection) {
         guard let identity = caller.exchange.token.countedAt else { return }
         caller.exchange.token.countedAt = nil
-        data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity) }
+        let since = caller.exchange.token.countedSince
+        let time = data.loop.now - min(data.loop.now, since)
+        data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity, nanoseconds: time) }
     }
 
     /// The caller's exchange no longer waits, whatever it waited for. Safe to call when it does not.

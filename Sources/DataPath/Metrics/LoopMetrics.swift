@@ -9,11 +9,13 @@ package struct MetricPlan: Sendable {
     var incomplete: [MetricRow] = []
     var problems: [MetricRow] = []
     package var durations: [MetricHistogram] = []
+    package var upstreamDurations: [MetricHistogram] = []
     package var replays: [(accepted: MetricCell, refused: MetricCell)] = []
     package var lookups: [MetricCell] = []
     package var callers: MetricCell
     /// By identity.
     package var waiters: [MetricCell] = []
+    package var waits: [MetricHistogram] = []
     package var glitches: [MetricCell] = []
     /// By upstream.
     var upstreams: [UpstreamCells] = []
@@ -31,6 +33,10 @@ package struct MetricPlan: Sendable {
         let durationFamily = try schema.family(
             "cardea_request_duration_seconds", help: "Time from a request's first byte to its answer's last.",
             kind: .histogram, labels: ["route"])
+        let upstreamFamily = try schema.family(
+            "cardea_upstream_duration_seconds",
+            help: "Time from the sending of a request to the first byte of the upstream's answer, the last try's.",
+            kind: .histogram, labels: ["route"], omitsZeros: true)
         let replayFamily = try schema.family(
             "cardea_replays_total", help: "Requests sent a second time after a challenge.", kind: .counter,
             labels: ["route", "result"])
@@ -47,6 +53,7 @@ package struct MetricPlan: Sendable {
         }
         for route in routes {
             durations.append(try schema.histogram(durationFamily, [route]))
+            upstreamDurations.append(try schema.histogram(upstreamFamily, [route]))
             replays.append(
                 (
                     try schema.series(replayFamily, [route, "accepted"]),
@@ -59,7 +66,14 @@ package struct MetricPlan: Sendable {
         callers = try schema.series(callerFamily)
         let waiterFamily = try schema.family(
             "cardea_waiters", help: "Requests that wait for a token now.", kind: .gauge, labels: ["identity"])
-        for identity in identities { waiters.append(try schema.series(waiterFamily, [identity])) }
+        let waitFamily = try schema.family(
+            "cardea_token_wait_duration_seconds",
+            help: "Time that requests waited for a token that was not at hand, whatever came of it.", kind: .histogram,
+            labels: ["identity"])
+        for identity in identities {
+            waiters.append(try schema.series(waiterFamily, [identity]))
+            waits.append(try schema.histogram(waitFamily, [identity]))
+        }
         self.upstreams = try UpstreamCells.make(upstreams, in: &schema)
         for kind in Glitch.allCases { glitches.append(try schema.series(glitchFamily, [kind.rawValue])) }
     }
@@ -105,6 +119,10 @@ package final class LoopMetrics: Sendable {
         if let route { block.observe(plan.durations[route], nanoseconds: nanoseconds) }
     }
 
+    func upstreamAnswered(route: Int, nanoseconds: UInt64) {
+        block.observe(plan.upstreamDurations[route], nanoseconds: nanoseconds)
+    }
+
     /// An answer ended in its middle.
     func cut(route: Int?, by side: LogSide) {
         block.add(plan.incomplete[route ?? plan.incomplete.count - 1][Int(side.rawValue)])
@@ -127,7 +145,10 @@ package final class LoopMetrics: Sendable {
     }
 
     func waitBegan(identity: Int) { block.add(plan.waiters[identity]) }
-    func waitEnded(identity: Int) { block.subtract(plan.waiters[identity]) }
+    func waitEnded(identity: Int, nanoseconds: UInt64) {
+        block.subtract(plan.waiters[identity])
+        block.observe(plan.waits[identity], nanoseconds: nanoseconds)
+    }
     func upstream(_ index: Int) -> UpstreamMetrics? {
         index < plan.upstreams.count ? UpstreamMetrics(cells: plan.upstreams[index], block: block) : nil
     }

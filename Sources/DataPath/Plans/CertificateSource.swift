@@ -8,6 +8,8 @@ package struct CertificateSource: Sendable {
     package let index: Int
     /// Path of the certificate's file.
     package let certificate: String
+    /// Path of the file with the authorities whose certificates callers must show; nil: they are not asked.
+    package let callerAuthorities: String?
     /// For ALPN.
     let protocols: [String]
     /// Folders to watch.
@@ -16,12 +18,14 @@ package struct CertificateSource: Sendable {
     package let read: @Sendable () throws(GatewayFault) -> ServerIdentity.Material
 
     package init(
-        listener: String, index: Int, certificate: String, protocols: [String], folders: Set<String>,
+        listener: String, index: Int, certificate: String, callerAuthorities: String? = nil, protocols: [String],
+        folders: Set<String>,
         read: @escaping @Sendable () throws(GatewayFault) -> ServerIdentity.Material
     ) {
         self.listener = listener
         self.index = index
         self.certificate = certificate
+        self.callerAuthorities = callerAuthorities
         self.protocols = protocols
         self.folders = folders
         self.read = read

@@ -3,6 +3,8 @@ package import TLS
 
 /// The hosts whose TLS a listener ends itself, and the leaves that it shows for them.
 package final class InterceptionPlan: Sendable {
+    /// Path of the authority's file.
+    package let file: String
     private let mint: CertificateMint
     private let hosts: [RouteMatch.Host]
     private let protocols: [String]
@@ -23,12 +25,18 @@ package final class InterceptionPlan: Sendable {
     static let lifeLeft: Int64 = 3600
 
     /// - Parameter protocols: for ALPN.
-    package init(mint: CertificateMint, hosts: [RouteMatch.Host], protocols: [String], tickets: TicketKeys) {
+    package init(
+        file: String, mint: CertificateMint, hosts: [RouteMatch.Host], protocols: [String], tickets: TicketKeys
+    ) {
+        self.file = file
         self.mint = mint
         self.hosts = hosts
         self.protocols = protocols
         self.tickets = tickets
     }
+
+    /// How long the authority is good that signs the leaves.
+    package var authorityValidity: CertificateValidity { mint.validity }
 
     func covers(_ host: String) -> Bool {
         let bytes = Array(host.utf8)

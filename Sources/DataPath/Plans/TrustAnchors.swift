@@ -1,7 +1,7 @@
 internal import CLinux
 internal import Glibc
 internal import Synchronization
-internal import TLS
+package import TLS
 
 /// The authorities that vouch for one upstream or issuer, read from their files again whenever these change.
 ///
@@ -51,6 +51,15 @@ extension TrustAnchors {
     /// Why the files cannot be used now, and whether those before still count.
     package var fault: (reason: String, keepsFormer: Bool)? {
         state.withLock { state in state.fault.map { ($0, state.authorities != nil) } }
+    }
+
+    /// How long the authorities are good that are read from files; not the system's own, which its packages renew.
+    package var validities: [(file: String, validity: CertificateValidity)] {
+        var validities: [(file: String, validity: CertificateValidity)] = []
+        for case .bundle(let bundle) in state.withLock({ $0.authorities }) ?? [] {
+            validities += bundle.validities.map { (bundle.name, $0) }
+        }
+        return validities
     }
 
     /// The name of these authorities in the log.

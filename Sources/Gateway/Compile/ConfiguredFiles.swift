@@ -13,8 +13,8 @@ extension CertificateSource {
         var paths = [files.certificate, files.clientCA, files.ocsp].compactMap(\.self)
         if let path = files.key.path(environment) { paths.append(path) }
         self.init(
-            listener: listener, index: index, certificate: files.certificate, protocols: protocols,
-            folders: Set(paths.map { folder(of: $0) ?? "." })
+            listener: listener, index: index, certificate: files.certificate, callerAuthorities: files.clientCA,
+            protocols: protocols, folders: Set(paths.map { folder(of: $0) ?? "." })
         ) { () throws(GatewayFault) in
             func fault(_ reason: String, isOfThisUser: Bool) -> GatewayFault {
                 GatewayFault("listener \(listener): tls: \(reason)", isOfThisUser: isOfThisUser)

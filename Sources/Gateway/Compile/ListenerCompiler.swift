@@ -103,8 +103,8 @@ struct ListenerCompiler {
                 .file(path: interception.ca), environment: environment, policy: configuration.secretFiles)
             let mint = try CertificateMint(pem: pem.withBytes { Array($0) })
             plan.interception = InterceptionPlan(
-                mint: mint, hosts: interception.hosts.map(RouteMatch.Host.init), protocols: alpn(of: listener),
-                tickets: tickets)
+                file: interception.ca, mint: mint, hosts: interception.hosts.map(RouteMatch.Host.init),
+                protocols: alpn(of: listener), tickets: tickets)
         } catch {
             throw GatewayFault(
                 "listener \(listener.name): intercept: \(interception.ca): \(error)",

@@ -125,6 +125,18 @@ final class ClientKeyWatch: @unchecked Sendable {
 
     // MARK: - Dates
 
+    /// How long the certificates that we show, and the authorities that we trust, are good.
+    var validities: [CertificateValidityStatus] {
+        let shown = sets.flatMap { keys in
+            zip(keys.files, keys.contents).flatMap { files, entry in
+                (entry.certificate?.validities ?? []).map {
+                    CertificateValidityStatus(.client, file: files.certificate, $0)
+                }
+            }
+        }
+        return shown + trusts.flatMap(CertificateValidityStatus.all(of:))
+    }
+
     private func lookAtDates() {
         let now = keeper.loop.kernel.wallMilliseconds() / 1000
         var current: [[UInt8]: ExpiryState] = [:]

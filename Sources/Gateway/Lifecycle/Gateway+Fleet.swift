@@ -27,13 +27,14 @@ extension Gateway {
         if let reference = shared.password {
             password = { try readSecret(reference, environment: environment, policy: policy).withBytes { Array($0) } }
         }
+        let trust =
+            shared.usesTLS
+            ? TrustAnchors(
+                sources.map { .init($0) },
+                systemFile: sources.contains(.system) ? environment("SSL_CERT_FILE") : nil)
+            : nil
         let connection = try FleetConnection(
-            to: shared.address,
-            trust: shared.usesTLS
-                ? TrustAnchors(
-                    sources.map { .init($0) },
-                    systemFile: sources.contains(.system) ? environment("SSL_CERT_FILE") : nil)
-                : nil,
+            to: shared.address, trust: trust,
             readPassword: password, loop: keeper.loop, resolver: keeper.resources.resolver, blocking: keeper.blocking)
         let time = platform.time
         let tier = RedisTier(
@@ -41,7 +42,8 @@ extension Gateway {
             format: FleetFormat(shared.format), wall: { WallTime(milliseconds: time.wallMilliseconds()) },
             random: platform.random, news: { news in keeper.assumeIsolated { $0.heard(news) } },
             changed: { fault in keeper.assumeIsolated { $0.fleetChanged(fault) } })
-        return (KeptFleet(tier: tier, address: "\(shared)", format: FleetFormat(shared.format)), tier)
+        let fleet = KeptFleet(tier: tier, address: "\(shared)", format: FleetFormat(shared.format), trust: trust)
+        return (fleet, tier)
     }
 }
 

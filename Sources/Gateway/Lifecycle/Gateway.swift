@@ -43,7 +43,7 @@ public final class Gateway: Sendable {
     let waitUntil: UInt64
     /// All four are touched on the keeper's loop, once it runs.
     private let secretWatch = Mutex<LoopBound<FolderWatch>?>(nil)
-    private let keyWatch: Mutex<ClientKeyWatch>
+    let keyWatch: Mutex<ClientKeyWatch>
     let healthWatch: LoopBound<HealthWatch>
     private let certificateWatch = Mutex<LoopBound<CertificateWatch>?>(nil)
     let readied = Atomic<Bool>(false)

@@ -50,7 +50,33 @@ extension Gateway {
                 CertificateStatus(listener: listener.text, file: source.certificate, notAfter: identity.notAfter)
             }
         }
+        status.certificateValidities = certificateValidities
         return status
+    }
+
+    /// Each use, file and subject once: listeners and upstreams share files.
+    private var certificateValidities: [CertificateValidityStatus] {
+        var all = keyWatch.withLock { $0.validities }
+        for listener in plan.listeners {
+            if let tls = listener.tls {
+                for (source, identity) in zip(tls.sources, tls.identities) {
+                    all += identity.validities.map {
+                        CertificateValidityStatus(.listener, file: source.certificate, $0)
+                    }
+                    all += identity.callerAuthorityValidities.map {
+                        CertificateValidityStatus(.callers, file: source.callerAuthorities ?? "", $0)
+                    }
+                }
+            }
+            if let interception = listener.forward.interception {
+                all.append(
+                    CertificateValidityStatus(
+                        .interception, file: interception.file, interception.authorityValidity))
+            }
+        }
+        if let trust = keeper.assumeIsolated({ $0.fleet.trust }) { all += CertificateValidityStatus.all(of: trust) }
+        var seen: Set<[String]> = []
+        return all.filter { seen.insert([$0.use.rawValue, $0.file, $0.subject]).inserted }
     }
 
     /// Must be called on the keeper's loop. Lifts the identity's quarantine; false if there is no such identity.
@@ -86,6 +112,9 @@ extension Gateway {
 
     /// Nanoseconds since the gateway was made.
     public var age: UInt64 { keeperLoop.kernel.now() - startedAt }
+
+    /// Milliseconds since 1970.
+    public var wallMilliseconds: Int64 { keeperLoop.kernel.wallMilliseconds() }
 
     /// Removes the socket that a killed process left at `path`. A socket that answers stays, and so does a file that is no socket.
     public static func removeStaleSocket(_ path: String) {

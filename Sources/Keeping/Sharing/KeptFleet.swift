@@ -1,3 +1,4 @@
+package import DataPath
 package import Fleet
 internal import Handshakes
 internal import Tokens
@@ -10,6 +11,8 @@ package struct KeptFleet: Sendable {
     /// Shown to operators.
     let address: String
     let format: FleetFormat
+    /// The authorities by which the server is judged; nil without TLS.
+    package let trust: TrustAnchors?
     var server = FleetServer()
     /// How far the sessions have come, as the fleet counts them.
     var sessions = FleetSessions()
@@ -31,10 +34,13 @@ package struct KeptFleet: Sendable {
     /// Steps that were not made for want of a confirmed lease.
     var withheld: UInt64 = 0
 
-    package init(tier: (any SharedTier)? = nil, address: String = "", format: FleetFormat = .new) {
+    package init(
+        tier: (any SharedTier)? = nil, address: String = "", format: FleetFormat = .new, trust: TrustAnchors? = nil
+    ) {
         self.tier = tier
         self.address = address
         self.format = format
+        self.trust = trust
     }
 
     /// News under this name are about the token from now on.

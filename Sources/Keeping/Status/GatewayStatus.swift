@@ -15,6 +15,8 @@ public struct GatewayStatus: Sendable {
     public var routes: [RouteStatus]
     /// The certificates of all listeners, one by one.
     public var certificates: [CertificateStatus] = []
+    /// How long certificates and authorities of files are good. Each use, file and subject stands there once.
+    public var certificateValidities: [CertificateValidityStatus] = []
     /// The upstreams whose addresses are checked, and those to which no connection can be made now.
     public var upstreams: [UpstreamHealthStatus] = []
     /// Which configuration runs.

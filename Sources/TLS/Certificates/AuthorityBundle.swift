@@ -5,15 +5,23 @@ public struct AuthorityBundle: Sendable, Hashable {
     /// Where they come from; named in errors.
     public let name: String
     private let pem: [UInt8]
+    /// How long they are good, one for each subject.
+    public private(set) var validities: [CertificateValidity] = []
 
     /// - Parameter pem: one or more certificates; what else stands there is passed over.
     /// - Throws: `.configuration` when there is no certificate, or one that cannot be read.
     public init(pem: [UInt8], name: String) throws(TLSFault) {
         self.pem = pem
         self.name = name
-        guard try forEach({ _ in true }) > 0 else {
+        var found: [CertificateValidity] = []
+        let count = try forEach { certificate in
+            if let validity = CertificateValidity(of: certificate) { found.append(validity) }
+            return true
+        }
+        guard count > 0 else {
             throw TLSFault(.configuration, "certificate authorities in \(name): no PEM certificate found")
         }
+        validities = CertificateValidity.lastOfEach(found)
     }
 }
 

@@ -100,6 +100,11 @@ public final class ClientCertificate: @unchecked Sendable, CustomStringConvertib
         (seconds(X509_get0_notBefore(leaf)) ?? -1, seconds(X509_get0_notAfter(leaf)) ?? -1)
     }
 
+    /// How long it and its chain are good, one for each subject.
+    public var validities: [CertificateValidity] {
+        CertificateValidity.lastOfEach(([leaf] + chain).compactMap(CertificateValidity.init(of:)))
+    }
+
     // MARK: -
 
     func install(in context: OpaquePointer) throws(TLSFault) {

@@ -11,6 +11,8 @@ public final class CertificateMint: @unchecked Sendable {
     private let leafKey: OpaquePointer
     /// Seconds since 1970.
     public let notAfter: Int64
+    /// How long the authority is good.
+    public let validity: CertificateValidity
 
     /// How long a leaf is good for, in seconds, and how far back it begins: callers' clocks differ.
     static let leafLife: Int64 = 24 * 3600
@@ -34,7 +36,9 @@ public final class CertificateMint: @unchecked Sendable {
             EVP_PKEY_free(key)
             throw ErrorQueue.configurationFault("the certificate is no authority's, or the key is not its own")
         }
-        notAfter = seconds(X509_get0_notAfter(certificate)) ?? 0
+        validity =
+            CertificateValidity(of: certificate) ?? CertificateValidity(subject: "", notBefore: 0, notAfter: 0)
+        notAfter = validity.notAfter
         self.certificate = certificate
         self.key = key
         self.leafKey = leafKey

@@ -11,6 +11,10 @@ public final class ServerIdentity: Sendable {
     public let notBefore: Int64
     /// Seconds since 1970.
     public let notAfter: Int64
+    /// How long the certificate and its chain are good, one for each subject.
+    public let validities: [CertificateValidity]
+    /// How long the authorities are good whose certificates callers must show.
+    public let callerAuthorityValidities: [CertificateValidity]
     /// Callers that were asked by identities of equal values were asked for the same authorities; nil: callers are not asked.
     public let authorities: [UInt8]?
     /// Why the OCSP answer that was given is not used; the certificate serves without it.
@@ -71,6 +75,8 @@ public final class ServerIdentity: Sendable {
             sessionContext: sha256(Array(context.utf8)),
             tickets: material.callerAuthorities == nil ? tickets : nil, staple: staple)
         names = AlternativeNames(of: pair.leaf)
+        validities = pair.validities
+        callerAuthorityValidities = CertificateValidity.all(in: material.callerAuthorities ?? [])
         guard let first = seconds(X509_get0_notBefore(pair.leaf)), let last = seconds(X509_get0_notAfter(pair.leaf))
         else { throw TLSFault(.configuration, "certificate: its dates cannot be read") }
         notBefore = first

@@ -32,7 +32,8 @@ public struct PrometheusText: Sendable {
                 }
                 switch family.kind {
                 case .histogram:
-                    sample(labels, snapshot.distribution(at: series.cell))
+                    let distribution = snapshot.distribution(at: series.cell)
+                    if distribution.count != 0 || !family.omitsZeros { sample(labels, distribution) }
                 case .counter:
                     let value = snapshot.values[series.cell]
                     if value != 0 || !family.omitsZeros { line("", labels, String(value)) }
