@@ -84,7 +84,9 @@ enum LabelWords {
         "route": "a route's name; `-` for requests that found none",
         "side": "whose doing it was",
         "state": "a state: of an identity as in [states.md](states.md)",
+        "subject": "the common name of a certificate's subject, else its organization",
         "upstream": "an upstream's origin; a second one of the same origin has `#2` behind it",
+        "use": "what a certificate or an authority is for",
         "version": "the gateway's version",
     ]
 }
