@@ -6,7 +6,7 @@ extension Fault.Kind {
         return (answer.status, "\(answer.title)", answer.proxyError.map { "\($0)" }, answer.closes)
     }
 
-    /// What the gateway saw, as one or two sentences.
+    /// The cause as the gateway saw it, in one or two sentences.
     package var meaning: String {
         switch self {
         case .malformedRequest: "The request's head or framing can be read in two ways, so it is not read at all."
@@ -88,7 +88,7 @@ extension Fault.Kind {
         }
     }
 
-    /// What whoever runs the gateway, or the caller, can do about it.
+    /// The advice to whoever runs the gateway, or to the caller.
     package var advice: String {
         switch self {
         case .malformedRequest, .incompleteBody: "Correct the caller: the detail in the answer says what is wrong."

@@ -1,7 +1,7 @@
 /// The statuses that `cardea` ends with, of sysexits.h where that has one; docs/reference/exit-status.md is made of them.
 package enum ProcessEnd: Int32, Sendable, CaseIterable {
     case good = 0
-    /// What a command looked at is not as it should be.
+    /// A command looked at something that is not as it should be.
     case finding = 1
     /// EX_USAGE.
     case usage = 64
@@ -14,7 +14,7 @@ package enum ProcessEnd: Int32, Sendable, CaseIterable {
     /// EX_CONFIG.
     case configuration = 78
 
-    /// What it says, in a few words.
+    /// The meaning of the status, in a few words.
     package var meaning: String {
         switch self {
         case .good: "good"
@@ -27,7 +27,7 @@ package enum ProcessEnd: Int32, Sendable, CaseIterable {
         }
     }
 
-    /// What there is to do.
+    /// The advice to whoever sees the status.
     package var advice: String {
         switch self {
         case .good: "Nothing."

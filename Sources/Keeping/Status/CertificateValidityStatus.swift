@@ -3,7 +3,7 @@ package import TLS
 
 /// How long a certificate or an authority is good, and what it is for.
 public struct CertificateValidityStatus: Sendable, Hashable {
-    /// What a certificate or an authority is for.
+    /// The use of a certificate or an authority.
     public enum Use: String, Sendable, CaseIterable {
         /// Shown to callers, by a listener.
         case listener
@@ -17,7 +17,7 @@ public struct CertificateValidityStatus: Sendable, Hashable {
         case authority
     }
 
-    /// What it is for.
+    /// The use of the file.
     public var use: Use
     /// The path of its file.
     public var file: String

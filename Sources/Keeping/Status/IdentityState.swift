@@ -25,7 +25,7 @@ public enum IdentityState: String, Sendable, CaseIterable {
 }
 
 extension IdentityState {
-    /// What the state says, for people; docs/reference/states.md is made of it.
+    /// The meaning of the state, for people; docs/reference/states.md is made of it.
     package var meaning: String {
         switch self {
         case .quarantined:

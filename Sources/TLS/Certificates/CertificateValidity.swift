@@ -42,7 +42,7 @@ public struct CertificateValidity: Sendable, Hashable {
 }
 
 extension CertificateValidity {
-    /// One for each subject, that which ends last: a renewed certificate stands beside the one before it for a while. At most `limit`,
+    /// The validity that ends last, for each subject: a renewed certificate stands beside the one before it for a while. At most `limit`,
     /// those that end first.
     static func lastOfEach(_ validities: [CertificateValidity]) -> [CertificateValidity] {
         let last = Dictionary(validities.map { ($0.subject, $0) }) { $0.notAfter < $1.notAfter ? $1 : $0 }
@@ -50,7 +50,7 @@ extension CertificateValidity {
         return Array(sorted.prefix(limit))
     }
 
-    /// Those of a PEM file's certificates; what else stands there is passed over.
+    /// The validities of a PEM file's certificates; anything else in the file is passed over.
     static func all(in pem: [UInt8]) -> [CertificateValidity] {
         let certificates = ClientCertificate.certificates(in: pem, limit: 1000)
         defer { for certificate in certificates { X509_free(certificate) } }

@@ -1,7 +1,7 @@
-/// What a family of metrics is: for the exposition, and for whoever reads about it (docs/reference/metrics.md).
+/// The description of a family of metrics: for the exposition, and for whoever reads about it (docs/reference/metrics.md).
 package struct MetricDescription: Sendable {
     package let name: String
-    /// One line.
+    /// The HELP line.
     package let help: String
     package let kind: MetricSchema.Kind
     package let labels: [Label]

@@ -52,7 +52,7 @@ extension Reference {
     }
 }
 
-/// What no table of the program says about its surroundings.
+/// The command's surroundings, of which no table of the program says anything.
 enum CommandWords {
     static let environment: [(name: String, meaning: String)] = [
         ("CARDEA_CONFIG", "The configuration's file, where --config is not given."),

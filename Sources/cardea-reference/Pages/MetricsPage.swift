@@ -67,7 +67,7 @@ extension Reference {
     }
 }
 
-/// What a label holds.
+/// The meaning of each label.
 enum LabelWords {
     static let meanings = [
         "address": "an upstream's address",

@@ -10,7 +10,7 @@ struct ReferenceProgram: ParsableCommand {
         subcommands: [Pages.self, Manuals.self])
 }
 
-/// What both need: the commands, as `cardea --experimental-dump-help` tells them.
+/// The input of both: the commands, as `cardea --experimental-dump-help` tells them.
 struct Sources: ParsableArguments {
     @Option(name: .long, help: "What 'cardea --experimental-dump-help' printed.")
     var commands: String

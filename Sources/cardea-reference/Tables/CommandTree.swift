@@ -40,7 +40,7 @@ struct CommandTree: Decodable, Sendable {
 }
 
 extension CommandTree.Command {
-    /// What a person is shown, without the parser's own.
+    /// The subcommands that a person is shown, without the parser's own.
     var shownCommands: [CommandTree.Command] {
         (subcommands ?? []).filter { $0.shouldDisplay != false && $0.commandName != "help" }
     }
@@ -76,7 +76,7 @@ extension CommandTree.Argument {
         return (names ?? []).map(\.spelling)
     }
 
-    /// What stands for the value.
+    /// The word that stands for the value.
     var placeholder: String { (valueName ?? "value").uppercased().replacing("-", with: "_") }
 
     /// Stands before arguments that are another program's.

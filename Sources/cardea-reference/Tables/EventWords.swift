@@ -1,4 +1,4 @@
-/// What an event of the log says, and what there is to do: the words of docs/reference/log-events.md. The event itself is a literal where it
+/// The meaning of an event of the log, and what there is to do: the words of docs/reference/log-events.md. The event itself is a literal where it
 /// is logged; a test compares its level, text and fields with what stands here.
 struct EventWords: Sendable {
     /// `debug`, `info`, `warn` or `error`; two where it depends.
@@ -359,7 +359,7 @@ extension EventWords {
 }
 
 extension EventWords {
-    /// What each field holds.
+    /// The meaning of each field.
     static let fields: [(name: String, meaning: String)] = [
         ("address", "an address of a listener, an upstream or a socket"), ("advice", "what to do, in words"),
         ("after_bytes", "octets of the answer that the caller got"), ("aside", "the path that a damaged file got"),
@@ -392,7 +392,7 @@ extension EventWords {
     ]
 }
 
-/// What each field of an access record holds.
+/// The meaning of each field of an access record.
 enum AccessWords {
     static let fields: [(name: String, meaning: String)] = [
         ("time", "the end of the exchange, UTC, in milliseconds"),

@@ -49,7 +49,7 @@ struct KeyTree {
     }
 }
 
-/// What a value is, in words.
+/// The form of a value, in words.
 enum ValueWords {
     static func words(_ type: ValueType, _ link: (Block) -> String) -> String {
         switch type {
