@@ -63,6 +63,7 @@ let package = Package(
         module("TLS", ["COpenSSL", "Octets", "World"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens", "World"]),
+        module("Audit", ["Numbers", "Octets", "TLS", "Telemetry", "World"]),
         module("Fleet", ["Numbers", "Octets", "TLS", "World"]),
         module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
         module(
@@ -74,14 +75,14 @@ let package = Package(
         module(
             "Keeping",
             [
-                "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor",
-                "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath",
+                "Audit", "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry",
+                "Reactor", "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath",
             ]),
         module(
             "Gateway",
             [
-                "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor",
-                "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath", "Keeping",
+                "Audit", "Numbers", "Octets", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry",
+                "Reactor", "TLS", "TokenStore", "Fleet", "Handshakes", "DataPath", "Keeping",
             ]),
         module(
             "Admin",
@@ -91,8 +92,8 @@ let package = Package(
         .executableTarget(
             name: "cardea",
             dependencies: [
-                "HTTP1", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
-                "TokenStore", "Handshakes", "DataPath", "Keeping", "Gateway", "Admin", "World",
+                "Audit", "HTTP1", "HotCache", "Numbers", "Octets", "Tokens", "Configuration", "Telemetry", "Reactor",
+                "TLS", "TokenStore", "Handshakes", "DataPath", "Keeping", "Gateway", "Admin", "World",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], swiftSettings: settings,
             // Everything is bound at the start, after which the linker's tables are read-only.
@@ -122,6 +123,7 @@ let package = Package(
         tests("TLS", ["COpenSSL", "Octets", "TemporaryFolder", "World"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
         tests("TokenStore", ["GoldenFiles", "Octets", "ScriptedWorld", "TLS", "TemporaryFolder"]),
+        tests("Audit", ["Octets", "ScriptedWorld", "Telemetry", "TLS", "TemporaryFolder", "World"]),
         tests(
             "Fleet",
             [

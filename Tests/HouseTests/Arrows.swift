@@ -14,25 +14,26 @@ enum Arrows {
         "TLS": ["COpenSSL", "World"],
         "HTTP2": ["CNghttp2", "HTTP1"],
         "TokenStore": ["CSQLite", "TLS", "Tokens", "World"],
+        "Audit": ["Numbers", "TLS", "Telemetry", "World"],
         "Fleet": ["Numbers", "TLS", "World"],
         "Handshakes": ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials"],
         "DataPath": [
             "Numbers", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS", "Handshakes",
         ],
         "Keeping": [
-            "Numbers", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+            "Audit", "Numbers", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
             "TokenStore", "Fleet", "Handshakes", "DataPath",
         ],
         "Gateway": [
-            "Numbers", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
+            "Audit", "Numbers", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
             "TokenStore", "Fleet", "Handshakes", "DataPath", "Keeping",
         ],
         "Admin": [
             "DataPath", "Keeping", "Gateway", "Numbers", "Tokens", "Telemetry", "Configuration", "FoundationEssentials",
         ],
         "cardea": [
-            "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",
-            "TokenStore", "Handshakes", "DataPath", "Keeping", "Gateway", "Admin", "World", "ArgumentParser",
+            "Audit", "HTTP1", "HTTP2", "HotCache", "Numbers", "Tokens", "Configuration", "Telemetry", "Reactor",
+            "TLS", "TokenStore", "Handshakes", "DataPath", "Keeping", "Gateway", "Admin", "World", "ArgumentParser",
             "FoundationEssentials",
         ],
         // Reads the tables of all of them; nothing of the gateway uses it.

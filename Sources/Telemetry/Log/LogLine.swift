@@ -5,20 +5,27 @@ internal import Octets
 /// Escaping is strict, because names and paths come from outside: a line of ours is always one line, valid UTF-8, and moves
 /// no terminal's cursor. Control characters, DEL, C1 controls, line and paragraph separators and the marks that reverse
 /// reading direction become `\u` and four digits; a byte that is no UTF-8 becomes `\u00XX`, its Latin-1 reading.
-struct LogLine {
-    private(set) var bytes: [UInt8] = []
+package struct LogLine {
+    package private(set) var bytes: [UInt8] = []
 
-    init() { bytes.reserveCapacity(2048) }
+    /// An empty line.
+    package init() { bytes.reserveCapacity(2048) }
 
-    mutating func clear() { bytes.removeAll(keepingCapacity: true) }
+    /// Makes it an empty line again.
+    package mutating func clear() { bytes.removeAll(keepingCapacity: true) }
 
     // MARK: - Plain
 
-    mutating func append(_ word: StaticString) {
+    /// Writes a word of ours as it is.
+    package mutating func append(_ word: StaticString) {
         word.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
-    mutating func append(decimal value: UInt64) {
+    /// Writes octets that need no escape, such as digits.
+    package mutating func append(octets: [UInt8]) { bytes += octets }
+
+    /// Writes decimal digits.
+    package mutating func append(decimal value: UInt64) {
         var rest = value
         let start = bytes.count
         repeat {
@@ -56,7 +63,7 @@ struct LogLine {
     }
 
     /// RFC 3339 in UTC with milliseconds.
-    mutating func append(time nanoseconds: UInt64) {
+    package mutating func append(time nanoseconds: UInt64) {
         let seconds = nanoseconds / 1_000_000_000
         let second = seconds % 86_400
         let date = CivilDate(daysSince1970: Int(seconds / 86_400))
@@ -79,7 +86,7 @@ struct LogLine {
     // MARK: - Escaped
 
     /// Writes hostile bytes for the inside of a JSON string.
-    mutating func append(escaped text: some Collection<UInt8>) {
+    package mutating func append(escaped text: some Collection<UInt8>) {
         var parser = Unicode.UTF8.ForwardParser()
         var rest = text[...]
         var octets = text.makeIterator()
