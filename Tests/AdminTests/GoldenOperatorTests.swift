@@ -47,6 +47,7 @@ internal import Tokens
                 ])
         ]
         facts.status.shared = SharedStatus(state: .serving, detail: nil, server: "p", format: "both", isSealed: false)
+        facts.status.audit = AuditStatus(records: 1, hash: "00", dropped: 0, writing: true)
         facts.status.storeSize = StoreSizeStatus(databaseBytes: 1, logBytes: 1, rows: [("token", 1)])
         facts.status.issuers = [IssuerStatus(issuer: "https://i", breaker: .closed, pauses: 0)]
         let plan = try MetricPlan(routes: ["hr"], identities: ["hr"], upstreams: ["http://u"])

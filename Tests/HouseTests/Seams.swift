@@ -84,6 +84,10 @@ enum Seams {
         "Sources/Gateway/Platform/Platform.swift": Implementation(
             ["Kernel()", "SystemTime()", "SystemRandom()", "Resolver()", "BlockingThread()", "WorkerThread("],
             "hands the real forms to a gateway"),
+        "Sources/cardea/Place/AuditPlace.swift": Implementation(
+            ["SystemTime()"], "a command that waits, and the clock that a gateway's records are dated by"),
+        "Sources/cardea/Commands/AuditCommands.swift": Implementation(
+            ["SystemRandom()", "SystemTime()"], "a command that makes a key, and one that waits for a group"),
         "Sources/cardea/Commands/CertificateAuthorityCommand.swift": Implementation(["SystemTime()"], "a command"),
         "Sources/cardea/Commands/LoginCommands.swift": Implementation(["SystemTime()"], "a command that waits"),
         "Sources/cardea/Commands/StoreCommands.swift": Implementation(["SystemTime()"], "a command that waits"),

@@ -31,6 +31,7 @@ KNOWN = {
     "getent": "looks a user up",
     "git": "fetches the sources",
     "grep": "picks lines",
+    "gzip": "packs a file",
     "haproxy": "the peer that its how-to comes from",
     "head": "cuts an output",
     "id": "says who one is",
@@ -85,6 +86,7 @@ KNOWN = {
     "watch": "repeats a command",
     "wc": "counts lines",
     "xdg-open": "opens a page",
+    "zcat": "reads a packed file",
 }
 # Their first plain word, or what stands behind `--`, is a command again.
 BEFORE = {"sudo", "env", "exec", "nohup", "time", "watch", "command", "xargs"}

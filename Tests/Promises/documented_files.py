@@ -72,6 +72,9 @@ def said(text, folder, binary):
     for path in strings(value):
         if path.startswith((str(folder), "unix:")):
             (folder / path.removeprefix("unix:")).parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(value, dict) and "audit" in value:
+        init = [binary, "audit", "init", value["audit"]["path"]]
+        subprocess.run(init, cwd=folder, capture_output=True, check=True)
     file = folder / "cardea.yaml"
     file.write_text(text)
     done = subprocess.run([binary, "check", str(file)], capture_output=True, text=True, env=environment, cwd=folder, timeout=120)

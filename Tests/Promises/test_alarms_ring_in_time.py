@@ -142,6 +142,14 @@ CASES = {
         "Cardea at edge:9903 could not write to its store; the disk may be full",
         [[series("cardea_store_commits_total", "1x40", result="failed"), series("cardea_store_commits_total", "0+9x40", result="good")]],
     ),
+    "CardeaAuditNotWritten": (
+        [series("cardea_audit_writing", "1x5 0x40")], {}, "Cardea at edge:9903 cannot write its audit log",
+        [[series("cardea_audit_writing", "1x40")], [series("cardea_audit_writing", "1x20 0x1 1x20")]],
+    ),
+    "CardeaAuditRecordsDropped": (
+        [series("cardea_audit_dropped_total", "0x25 5x20")], {}, "Cardea at edge:9903 has left records out of its audit log",
+        [[series("cardea_audit_dropped_total", "5x40")]],
+    ),
     "CardeaFleetServerAway": (
         states("cardea_shared_state", "degraded", ["connecting", "serving", "degraded"]), {"state": "serving"},
         "Cardea at edge:9903 shares no tokens; steps that send a password wait for the shared server",

@@ -100,8 +100,8 @@ def test_the_dashboard_is_one():
 
 @pytest.fixture
 def watched(gateway, tmp_path):
-    """A gateway with one of everything that is watched: a store, a fleet's server, TLS, checks of an upstream, an upstream that is not
-    there, an identity with a wrong password."""
+    """A gateway with one of everything that is watched: a store, a fleet's server, an audit log, TLS, checks of an upstream, an
+    upstream that is not there, an identity with a wrong password."""
     authority = Authority(tmp_path / "pki")
     certificate, key = authority.leaf("localhost", "DNS:localhost,IP:127.0.0.1")
     redis = Redis(tmp_path / "redis")
@@ -127,6 +127,9 @@ def watched(gateway, tmp_path):
         {**first, "name": "payroll", "match": {"path": "/hr/"}, "use": "payroll"},
         {"name": "tls", "listen": "edge", "to": f"http://{lab.listen}", "use": "api"},
     ]
+    log = str(gateway.folder / "audit.log")
+    gateway.config["audit"] = {"path": log}
+    assert gateway.command("audit", "init", log)[0] == 0
     gateway.start()
     prometheus = Prometheus(tmp_path / "prometheus", metrics)
     try:

@@ -23,6 +23,8 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
     public var store: Store
     /// The fleet's server; absent without `store.shared`.
     public var shared: Shared?
+    /// The audit log; absent without `audit`.
+    public var audit: AuditStatus?
     /// In the order of the configuration.
     public var identities: [Identity]
     /// The tokens that expire first and those that have failed, up to `maximumTokens`.
@@ -248,6 +250,7 @@ extension StatusDocument {
                 format: shared.format, sealed: shared.isSealed,
                 taken: shared.taken, alone: shared.alone, withheld: shared.withheld)
         }
+        audit = status.audit
         identities = status.identityFacts.map { Identity($0) }
         tokens = mostTelling(status.tokens, limit: Self.maximumTokens).map { Token($0) }
         tokensLeftOut = status.tokens.count - tokens.count

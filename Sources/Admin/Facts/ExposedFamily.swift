@@ -9,7 +9,8 @@ package enum ExposedFamily: CaseIterable {
         certificateNotAfter, tokenIssuedAt, tokenExpiresAt, loginExpiresAt, reloadSuccessful, restartNeeded, storeState,
         storeCommits,
         storeRestoredTokens, reloads, ready, logDropped, buildInfo, subjects, subjectsRefused, subjectsEvicted,
-        sharedState, sharedTokens, upstreamHealthy, upstreamChecks, issuerBreakerState, issuerBreakerOpened,
+        sharedState, sharedTokens, auditRecords, auditHead, auditDropped, auditWriting, upstreamHealthy, upstreamChecks,
+        issuerBreakerState, issuerBreakerOpened,
         hotCacheTokens, hotCacheBytes, hotCacheLimit, hotCacheEvictions, refreshTokensRefused, storeLookups,
         storeBytes, storeRows, processCPU, processStart, processResidentMemory, processResidentAnonymous,
         processVirtualMemory, processOpenDescriptors, processMaximumDescriptors, processThreads
@@ -132,6 +133,17 @@ package enum ExposedFamily: CaseIterable {
             .init(
                 "cardea_shared_tokens_total", .counter, "Tokens of a fleet, by what became of them here.",
                 [.init("result", ["taken", "alone", "late", "withheld"])])
+        case .auditRecords:
+            .init("cardea_audit_records_total", .counter, "Records of the audit log on disk, in all its files.")
+        case .auditHead:
+            .init(
+                "cardea_audit_head", .gauge,
+                "Records of the audit log on disk; with the hash of the last one what audit verify --head takes.",
+                [.init("hash")])
+        case .auditDropped:
+            .init("cardea_audit_dropped_total", .counter, "Records of the audit log that found no place.")
+        case .auditWriting:
+            .init("cardea_audit_writing", .gauge, "1 while the disk takes the audit log.")
         case .upstreamHealthy:
             .init(
                 "cardea_upstream_healthy", .gauge, "1 for an address that active checks find fit, 0 for another.",

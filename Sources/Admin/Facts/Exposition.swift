@@ -131,6 +131,7 @@ extension Scrape {
             facts.status.restoredTokens)
         writeEngine(facts.status)
         if let shared = facts.status.shared { write(shared) }
+        if let audit = facts.status.audit { write(audit) }
         outcomes(
             .reloads,
             ["done": facts.status.configuration.reloads, "refused": facts.status.configuration.refusals])
@@ -152,6 +153,13 @@ extension Scrape {
             [
                 "taken": shared.taken, "alone": shared.alone, "late": shared.late, "withheld": shared.withheld,
             ])
+    }
+
+    private mutating func write(_ audit: AuditStatus) {
+        one(.auditRecords, audit.records)
+        family(.auditHead, [([("hash", audit.hash)], audit.records)])
+        one(.auditDropped, audit.dropped)
+        one(.auditWriting, audit.writing ? 1 : 0)
     }
 
     private mutating func writeHealth(of upstreams: [UpstreamHealthStatus]) {

@@ -48,7 +48,8 @@ struct TreeDecoder {
         let configuration = Configuration(
             identities: identities.all, routes: routes, listeners: listeners.all, store: store,
             storeMarks: StoreMarks(path: storeReader.mark("path"), key: storeReader.mark("key")),
-            admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), shutdown: shutdown(),
+            admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), audit: audit(),
+            auditMark: root.mark("audit"), shutdown: shutdown(),
             threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"),
             nat64: nat64(),
             places: WrittenPlaces(root.node ?? Node(content: .map([]), mark: root.mark)))
@@ -88,6 +89,13 @@ struct TreeDecoder {
     private func log() -> Log {
         let reader = root.inside("log", Keys.log)
         return Log(level: reader.word("level"), format: reader.word("format"), access: reader.word("access"))
+    }
+
+    private func audit() -> AuditLog? {
+        guard root.has("audit") else { return nil }
+        let reader = root.inside("audit", Keys.audit)
+        reader.needRequired()
+        return reader.path("path").map { AuditLog(path: $0, subjectKey: reader.secret("subject_key")) }
     }
 
     private mutating func shutdown() -> Shutdown {

@@ -173,6 +173,7 @@ extension Configuration {
             if case .unix(let path) = shared.address { needs.add(file: path) }
         }
         if let path = store.path { needs.add(store: path) }
+        if let audit { needs.add(store: audit.path) }
         return needs
     }
 }

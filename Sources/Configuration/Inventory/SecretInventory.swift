@@ -44,6 +44,7 @@ extension Configuration {
         for key in store.keys { add("store", "key", storeMarks.key, key) }
         add("store", "shared.password", file, store.shared?.password)
         add("admin", "token", file, admin.token)
+        add("audit", "subject_key", auditMark, audit?.subjectKey)
         return found
     }
 
@@ -95,7 +96,9 @@ extension Configuration {
                     secret.owner == "admin" && secret.key == "token"
                     && bytes.withBytes { $0.count } < Configuration.shortestAdminToken
                 let short = "it has fewer than \(Configuration.shortestAdminToken) characters, which can be guessed"
-                if let reason = isShort ? short : fault(secret, bytes) {
+                let isGuessable =
+                    secret.owner == "audit" && bytes.withBytes { $0.count } < AuditLog.shortestSubjectKey
+                if let reason = isShort || isGuessable ? short : fault(secret, bytes) {
                     diagnostics.append(Diagnostic(.error, "\(what): \(secret.reference): \(reason)", at: secret.mark))
                 }
             } catch {
@@ -111,7 +114,8 @@ extension Configuration {
 
     /// Keys of listeners, and the key under which a fleet shares.
     private func isNeededForStart(_ secret: NamedSecret) -> Bool {
-        secret.owner.hasPrefix("listener ") || secret.owner == "store" && secret.key == "key" && store.shared != nil
+        secret.owner.hasPrefix("listener ") || secret.owner == "audit"
+            || secret.owner == "store" && secret.key == "key" && store.shared != nil
     }
 
     /// The secrets that cannot be had now, with the reason; programs of `exec:` are not run for it. Blocks.

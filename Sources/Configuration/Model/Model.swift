@@ -18,6 +18,10 @@ public struct Configuration: Sendable {
     public var limits: Limits
     /// `log`.
     public var log: Log
+    /// `audit`; nil: no such log is written.
+    public var audit: AuditLog?
+    /// Where `audit` stands in the file.
+    public var auditMark: Mark
     /// `shutdown`.
     public var shutdown: Shutdown
     /// Data loops; nil: the CPU limit rounded up, at most 4.

@@ -21,6 +21,8 @@ package enum Keys {
                     "Our pseudonym in Via and Proxy-Status; the host's name where it is not given."),
                 KeySpec("limits", .block(limits), "How much is held at most."),
                 KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
+                KeySpec(
+                    "audit", .block(audit), "A log of acts that shows every later change; without it none is written."),
                 KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
                 KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
                 KeySpec(
@@ -145,6 +147,19 @@ package enum Keys {
             KeySpec("level", .words(Log.Level.self), "The least severe event that is written.", default: "info"),
             KeySpec("format", .words(Log.Format.self), "JSON lines, or text for people."),
             KeySpec("access", .words(Log.Access.self), "Which requests get an access record."),
+        ])
+
+    static let audit = Block(
+        name: "audit", description: "A log of acts that shows every later change.",
+        keys: [
+            KeySpec(
+                "path", .text(.path),
+                "The log; 'cardea audit init' makes the key beside it. Its folder is the gateway's to write.",
+                required: true),
+            KeySpec(
+                "subject_key", .secret,
+                "Under which names of end users become pseudonyms, of at least 16 characters; without it records name no user."
+            ),
         ])
 
     static let shutdown = Block(

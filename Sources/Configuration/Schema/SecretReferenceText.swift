@@ -1,6 +1,6 @@
 extension SecretReference {
     /// Reads `file:`, `env:`, `credential:`, `exec:` or `literal:`. No message repeats the text.
-    init(text: String) throws(TextFault) {
+    package init(text: String) throws(TextFault) {
         guard let colon = text.firstIndex(of: ":") else { throw Self.bare }
         let rest = String(text[text.index(after: colon)...])
         switch text[..<colon] {

@@ -1,3 +1,4 @@
+internal import Audit
 public import Configuration
 public import DataPath
 internal import Glibc
@@ -65,6 +66,7 @@ extension Gateway {
             running.refusal = reason
             running.refusals += 1
         }
+        audit?.note(.reload, [AuditField(.result, .word("refused"))])
     }
 
     // MARK: - Building beside
@@ -155,6 +157,8 @@ extension Gateway {
         watchHealth(of: next.plan)
         tellOfSecrets(of: configuration)
         for socket in opened { events.info("listening", [LogField("address", .name(socket.plan.text))]) }
+        let edition = UInt64(clamping: next.plan.edition.number)
+        audit?.note(.reload, [AuditField(.result, .word("done")), AuditField(.edition, .count(edition))])
         return running.withLock { running in
             running.census = census
             running.access = access
@@ -208,6 +212,7 @@ extension Configuration {
         compare("admin.socket", \.admin.socket)
         compare("admin.hosts", \.admin.hosts)
         compare("log.format", \.log.format)
+        compare("audit", \.audit)
         compare("sandbox", \.sandbox)
         return keys
     }

@@ -1,3 +1,4 @@
+public import Audit
 public import Configuration
 public import DataPath
 internal import Fleet
@@ -29,6 +30,8 @@ public final class Gateway: Sendable {
     private let resolver: any NameResolver
     /// Where an operator's tasks on the store are done; nil without a store.
     let workshop: StoreWorkshop?
+    /// Nil without `audit`.
+    let audit: AuditTrail?
     let blocking: any BlockingWork
     let store: TokenStore?
     /// Nil without `store.shared`.
@@ -61,16 +64,19 @@ public final class Gateway: Sendable {
     ///   - environment: for `env:` secrets.
     ///   - log: gets access records; its threads are started by the caller.
     ///   - inherited: sockets that were opened for us; where one is bound to an address of ours, it is used.
+    ///   - audit: gets the acts; nil without `audit`.
     ///   - beforeStore: called when everything stands but what needs the store: another process may have it until this returns.
     public init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
-        inherited: InheritedSockets, platform: Platform = .machine, beforeStore: () -> Void = {}
+        inherited: InheritedSockets, platform: Platform = .machine, audit: AuditTrail? = nil,
+        beforeStore: () -> Void = {}
     ) throws(GatewayFault) {
         self.inherited = inherited
         events = log.events
         self.log = log
         self.environment = environment
         self.platform = platform
+        self.audit = audit
         startedWith = configuration
         let loopCount = configuration.threads ?? CPULimit.loops()
         // Untouched slots cost no memory, so there are more than a fleet of users needs.
@@ -103,7 +109,7 @@ public final class Gateway: Sendable {
                 identities: compiled.identities, routes: compiled.compiler.keptRoutes, store: opened.store,
                 storeState: opened.state,
                 markKey: try MarkKey(in: opened.rows, random: platform.random), random: platform.random,
-                subjects: SubjectBook.Limits(configuration)))
+                subjects: SubjectBook.Limits(configuration), audit: audit))
         let keeper = self.keeper
         let opening = try Self.openFleet(
             configuration, environment: environment, keeper: keeper, platform: platform)

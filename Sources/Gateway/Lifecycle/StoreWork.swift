@@ -1,3 +1,4 @@
+internal import Audit
 public import Configuration
 internal import Glibc
 internal import Keeping
@@ -152,12 +153,18 @@ extension Gateway {
                     + "in place (SIGUSR2), then rotate")
         }
         guard let work = workshop.claim(task) else { return .busy }
-        let events = self.events
+        let (events, audit) = (self.events, self.audit)
         let said: @Sendable (StoreWork) -> Void = { work in
             let fields = [
                 LogField("task", .name(work.task.rawValue)), LogField("rows", .count(Int64(work.rows))),
                 LogField("resealed", .count(Int64(work.resealed))), LogField("damaged", .count(Int64(work.damaged))),
             ]
+            if work.task == .rotate {
+                let word: StaticString = work.failure == nil && work.isGood ? "done" : "failed"
+                audit?.note(
+                    .rotation,
+                    [AuditField(.result, .word(word)), AuditField(.count, .count(UInt64(clamping: work.resealed)))])
+            }
             if let failure = work.failure {
                 events.error("store task failed", fields + [LogField("reason", .name(failure))])
             } else if work.isGood {

@@ -1,3 +1,4 @@
+internal import Audit
 public import Configuration
 public import DataPath
 internal import Glibc
@@ -21,6 +22,11 @@ extension Gateway {
     public func status() -> GatewayStatus {
         var status = keeper.assumeIsolated { $0.status() }
         status.shared = keeper.assumeIsolated { SharedStatus($0.fleet) }
+        status.audit = audit.map { audit in
+            let head = audit.head
+            return AuditStatus(
+                records: head.count, hash: head.hash, dropped: audit.dropped, writing: !audit.isFailing)
+        }
         status.configuration = running.withLock { running in
             ConfigurationStatus(
                 edition: running.edition, reloads: running.reloads, refusals: running.refusals,

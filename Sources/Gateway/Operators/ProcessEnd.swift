@@ -18,7 +18,7 @@ package enum ProcessEnd: Int32, Sendable, CaseIterable {
     package var meaning: String {
         switch self {
         case .good: "good"
-        case .finding: "what health or store verify looked at is not good, or explain found no route"
+        case .finding: "what health, store verify or audit verify looked at is not good, or explain found no route"
         case .usage: "bad usage, or a name that the configuration does not have"
         case .unavailable: "an issuer, an upstream or the gateway cannot be reached"
         case .internalFault: "our fault"

@@ -25,6 +25,8 @@ public struct GatewayStatus: Sendable {
     public var subjects = SubjectsStatus()
     /// Nil without `store.shared`.
     public var shared: SharedStatus?
+    /// Nil without `audit`.
+    public var audit: AuditStatus?
     /// Changes that the store took, and that it could not.
     public var storeCommits: (good: UInt64, failed: UInt64) = (0, 0)
     /// Lookups of tokens that memory did not hold.
@@ -52,6 +54,26 @@ public struct SubjectsStatus: Codable, Sendable, Equatable {
 extension SubjectsStatus {
     init(_ book: SubjectBook) {
         self.init(inMemory: book.count, limit: book.limits.subjects, refused: book.refused, evicted: book.evicted)
+    }
+}
+
+/// The state of the audit log.
+public struct AuditStatus: Codable, Sendable, Equatable {
+    /// Records on disk, in all files of the chain.
+    public var records: UInt64
+    /// The code of the last of them, in hexadecimal digits: with `records` the head that `audit verify --head` takes.
+    public var hash: String
+    /// Records that found no place.
+    public var dropped: UInt64
+    /// Whether the disk took the last group.
+    public var writing: Bool
+
+    /// Memberwise.
+    package init(records: UInt64, hash: String, dropped: UInt64, writing: Bool) {
+        self.records = records
+        self.hash = hash
+        self.dropped = dropped
+        self.writing = writing
     }
 }
 

@@ -66,13 +66,15 @@ final class KeptToken: @unchecked Sendable {
     var isRetired = false
     var lastFailure: String? {
         didSet {
-            (failedAt, failureServer) = (nil, nil)
+            (failedAt, failureServer, failureReason) = (nil, nil, nil)
             toldFailure = lastFailure
         }
     }
     /// The last failure as callers may see it.
     fileprivate(set) var toldFailure: String?
     private(set) var failedAt: UInt64?
+    /// The last failure in one word of ours.
+    fileprivate(set) var failureReason: String?
     /// The server that was asked last before it.
     private(set) var failureServer: String?
     /// Where the last failure was a secret of ours and not the issuer.
@@ -99,6 +101,7 @@ extension KeptToken {
     func failed(_ failure: Handshakes.GrantFailure, asking server: String?, at now: UInt64) {
         failed("\(failure)", asking: server, at: now)
         toldFailure = failure.toldToCallers
+        failureReason = failure.word.rawValue
         secretFault = Fault.Kind(secret: failure)
     }
 

@@ -23,6 +23,7 @@ public final class LogThread: Sendable {
     private let eventDescriptor: Int32
     private let accessDescriptor: Int32
     private let thread = Mutex<WorkerThread?>(nil)
+    private let work = Mutex<(any LogThreadWork)?>(nil)
 
     /// Milliseconds for which lines may gather.
     static let gathering: Int32 = 20
@@ -55,6 +56,9 @@ public final class LogThread: Sendable {
         return ring
     }
 
+    /// Gives the thread further work. Before `start`.
+    package func attach(_ work: any LogThreadWork) { self.work.withLock { $0 = work } }
+
     /// Lines dropped so far: full queues and broken descriptors.
     public var dropped: UInt64 {
         events.dropped &+ lost.load(ordering: .relaxed) &+ rings.withLock { $0.reduce(0) { $0 &+ $1.dropped } }
@@ -84,22 +88,32 @@ public final class LogThread: Sendable {
         var pump = LogPump(
             events: events, formatter: LogFormatter(format: format, routes: routes, faults: faults),
             eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor)
+        let work = self.work.withLock { $0 }
         while true {
             // Read before the turn: what was sent before `stop` is then seen by this turn.
             let last = stopping.load(ordering: .acquiring)
             if ringsChanged.exchange(false, ordering: .acquiring) { pump.rings = rings.withLock { $0 } }
             let worked = pump.turn()
+            let due = work?.turn(at: events.awake(), isLast: last)
             lost.store(pump.lost, ordering: .relaxed)
             if last { break }
             if worked {
                 pump.sleep(milliseconds: Self.gathering)
             } else if pump.arm() {
-                pump.sleep(milliseconds: -1)
+                if work?.arm() ?? true { pump.sleep(milliseconds: milliseconds(until: due)) }
+                work?.disarm()
                 pump.disarm()
             }
         }
         pump.finish(milliseconds: Self.farewell)
         lost.store(pump.lost, ordering: .relaxed)
+    }
+
+    /// For `poll`: −1 where nothing is due, else at least one.
+    private func milliseconds(until due: UInt64?) -> Int32 {
+        guard let due else { return -1 }
+        let now = events.awake()
+        return Int32(clamping: (due - min(due, now)) / 1_000_000 + 1)
     }
 }
 

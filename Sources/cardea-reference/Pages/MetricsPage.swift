@@ -73,6 +73,7 @@ enum LabelWords {
         "address": "an upstream's address",
         "code": "the answer's status",
         "file": "a certificate's file; of the store, `database` or `log`",
+        "hash": "the code of the audit log's last record, in hexadecimal digits",
         "identity": "an identity's name",
         "issuer": "an issuer's origin",
         "kind": "what kind of event, or of row",

@@ -39,7 +39,7 @@ struct EventWords: Sendable {
 }
 
 extension EventWords {
-    static let all: [EventWords] = [tokens, logins, store, fleet, traffic, certificates, life].flatMap { $0 }
+    static let all: [EventWords] = [tokens, logins, store, audit, fleet, traffic, certificates, life].flatMap { $0 }
 
     private static let tokens: [EventWords] = [
         info(
@@ -188,6 +188,23 @@ extension EventWords {
         error(
             "store task failed", ["task", "rows", "resealed", "damaged", "reason"], "'cardea store' could not be done.",
             do: "See the reason."),
+    ]
+
+    private static let audit: [EventWords] = [
+        info(
+            "audit head", ["head"],
+            "The end of the audit log at a start, once an hour, and at an end: what 'cardea audit verify --head' takes."
+        ),
+        error(
+            "audit log cannot be written", ["reason"],
+            "The disk takes no records, or the key is gone. Records wait in memory, and are dropped and counted when there are too many.",
+            do:
+                "Look at the disk and the rights of 'audit.path' and the files beside it. It is tried again each second."
+        ),
+        info("audit log works again", [], "The audit log is written again."),
+        warn(
+            "audit log was healed", ["records", "cut_octets"],
+            "A writer was killed. Whole records that it had left count; a torn one behind them was cut off."),
     ]
 
     private static let fleet: [EventWords] = [
@@ -364,12 +381,14 @@ extension EventWords {
         ("address", "an address of a listener, an upstream or a socket"), ("advice", "what to do, in words"),
         ("after_bytes", "octets of the answer that the caller got"), ("aside", "the path that a damaged file got"),
         ("asked", "scopes that were asked for"), ("certificate", "a certificate's file"), ("count", "how many"),
-        ("damaged", "rows that cannot be opened"), ("days", "days until the end; less than 0 after it"),
+        ("cut_octets", "octets of a torn record that were cut off"), ("damaged", "rows that cannot be opened"),
+        ("days", "days until the end; less than 0 after it"),
         ("dropped", "rows that were deleted"), ("edition", "the number of the configuration since the start"),
         ("errno", "the kernel's error number"), ("expired", "rows that had ended"),
         ("expires_in_seconds", "seconds until the token ends"), ("fault", "a problem's word"),
         ("file", "a file's path"),
         ("files", "paths of files"), ("format", "`store.shared.format`"), ("granted", "scopes that were granted"),
+        ("head", "records of the audit log, and the code of the last one: `COUNT:HASH`"),
         ("host", "the host that a caller named, at most 256 octets"), ("hours", "hours until the end"),
         ("identities", "how many identities"), ("identity", "an identity's name"), ("in_memory", "end users in memory"),
         ("issuer", "an issuer's origin"), ("kept", "what stays in use, or how many rows stay"),
@@ -380,7 +399,8 @@ extension EventWords {
         ("loop", "the number of a data loop"), ("milliseconds", "how long it took"), ("path", "a path"),
         ("pause_ms", "milliseconds for which the issuer is left alone"), ("process", "a process's number"),
         ("program", "a program's path"), ("realm", "the realm of a token"), ("reason", "why, in words"),
-        ("refused", "how many were refused since the start"), ("resealed", "rows that were sealed with the first key"),
+        ("records", "records of the audit log"), ("refused", "how many were refused since the start"),
+        ("resealed", "rows that were sealed with the first key"),
         ("route", "a route's name"), ("rows", "rows of the store"), ("scopes", "scopes of a token"),
         ("secret", "a secret's key in the configuration"), ("server", "the fleet's server"),
         ("side", "whose doing it was: `caller`, `upstream` or `gateway`"),

@@ -15,7 +15,7 @@ struct Cardea: ParsableCommand {
         version: "cardea \(version)",
         subcommands: [
             Run.self, Check.self, Health.self, Login.self, Logout.self, Reset.self, Explain.self, TokensCommand.self,
-            StoreCommand.self, CertificateAuthorityCommand.self, ImportCommand.self,
+            StoreCommand.self, AuditCommand.self, CertificateAuthorityCommand.self, ImportCommand.self,
             Schema.self, Version.self,
         ])
 

@@ -39,6 +39,7 @@ struct Check: ParsableCommand {
                 environment: environment, fault: configuration.sealingKeyFault)
             diagnostics += configuration.checkRefreshTokens(environment: environment)
             diagnostics += configuration.checkStore()
+            diagnostics += configuration.checkAudit()
             diagnostics += configuration.checkStart(environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
             configurations.append(configuration)

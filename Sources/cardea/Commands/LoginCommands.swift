@@ -87,6 +87,7 @@ struct Login: ParsableCommand {
         // Whoever is still connected gets its answer.
         door?.serve(milliseconds: 0) { _ in RedirectReply.over }
         terminal.clear()
+        desk.ended(told, .login, identity: identity)
         try tell(told, common, done: "\(identity): logged in")
     }
 }
@@ -111,6 +112,7 @@ struct Logout: ParsableCommand {
             SystemTime().pause(milliseconds: 50)
             told = try desk.next(told, .logout)
         }
+        desk.ended(told, .logout, identity: identity)
         try tell(told, common, done: "\(identity): logged out")
     }
 }

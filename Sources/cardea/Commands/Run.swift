@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Audit
 import Configuration
 import DataPath
 import Gateway
@@ -53,6 +54,12 @@ struct Run: ParsableCommand {
         let events = try EventLog(level: LogLevel(configuration.log.level))
         let sandbox = Sandbox.enter(loaded, command: command, events: events)
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
+        let audit: AuditTrail?
+        do throws(GatewayFault) { audit = try AuditPlace.trail(configuration, events, version: Cardea.version) } catch {
+            takeover?.fail("\(error)")
+            throw ExitCode(ExitStatus.configuration, saying: "\(error)")
+        }
+        if let audit { log.attach(audit) }
         try log.start()
         for warning in warnings { events.warn("configuration", [LogField("warning", .name("\(warning)"))]) }
         for refusal in refusals {
@@ -67,7 +74,7 @@ struct Run: ParsableCommand {
         do {
             gateway = try Gateway(
                 configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
-                beforeStore: { takeover?.awaitStore() })
+                audit: audit, beforeStore: { takeover?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
                 token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,

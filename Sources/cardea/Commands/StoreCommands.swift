@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Audit
 import Configuration
 import Gateway
 import Glibc
@@ -60,6 +61,15 @@ private struct StoreRun {
                     show($0.rows, $0.total)
                 }
                 told = StoreDocument(work)
+                if task == .rotate {
+                    let isGood = told.failure == nil && told.damaged == 0
+                    AuditPlace.note(
+                        .rotation,
+                        [
+                            AuditField(.result, .word(isGood ? "done" : "failed")),
+                            AuditField(.count, .count(UInt64(clamping: told.resealed))),
+                        ], configuration)
+                }
             } catch {
                 throw gateway.absent(error, store: configuration.store.path)
             }

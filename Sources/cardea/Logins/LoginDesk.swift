@@ -1,5 +1,6 @@
 import Admin
 import ArgumentParser
+import Audit
 import Configuration
 import Gateway
 import Keeping
@@ -12,6 +13,8 @@ protocol LoginDesk {
     /// Nil when nobody answers any more, or the login is not known.
     func look(_ flow: String) -> LoginDocument?
     func redirected(_ flow: String, query: String) -> RedirectReply?
+    /// The login or logout is over: told where no gateway has told it.
+    func ended(_ told: LoginDocument, _ command: LoginVerb, identity: String)
     func cancel(_ flow: String)
     func close()
 }
@@ -35,7 +38,8 @@ func loginDesk(_ gateway: RunningGateway) throws -> any LoginDesk {
     // A refresh token passes through this process: no core file of it.
     _ = Hardening.apply()
     do throws(StoreRefusal) {
-        return OwnDesk(try OfflineLogin(configuration, environment: ConfigurationAccess.environment))
+        return OwnDesk(
+            try OfflineLogin(configuration, environment: ConfigurationAccess.environment), configuration)
     } catch {
         throw gateway.absent(error, store: configuration.store.path)
     }
@@ -66,14 +70,19 @@ private struct GatewayDesk: LoginDesk {
         }
     }
 
+    func ended(_ told: LoginDocument, _ command: LoginVerb, identity: String) {}
     func cancel(_ flow: String) { _ = client.request("POST", "/login/cancel?flow=\(flow)") }
     func close() {}
 }
 
 private struct OwnDesk: LoginDesk {
     let keeper: OfflineLogin
+    let configuration: Configuration
 
-    init(_ keeper: OfflineLogin) { self.keeper = keeper }
+    init(_ keeper: OfflineLogin, _ configuration: Configuration) {
+        self.keeper = keeper
+        self.configuration = configuration
+    }
 
     func begin(_ command: LoginVerb, identity: String, port: UInt16?) throws -> LoginDocument {
         let start =
@@ -89,6 +98,13 @@ private struct OwnDesk: LoginDesk {
 
     func redirected(_ flow: String, query: String) -> RedirectReply? {
         keeper.loginRedirected(flow, query: query)
+    }
+
+    func ended(_ told: LoginDocument, _ command: LoginVerb, identity: String) {
+        AuditPlace.note(
+            command == .login ? .login : .logout,
+            [AuditField(.identity, .name(identity)), AuditField(.result, .word(told.isDone ? "done" : "failed"))],
+            configuration)
     }
 
     func cancel(_ flow: String) { _ = keeper.cancelLogin(flow) }

@@ -21,7 +21,7 @@ struct Sandbox {
         guard command.isEmpty else { return without("the program behind -- would be inside, too") }
         let needs = needs(of: loaded)
         if let path = needs.refused.first {
-            return without("store.path '\(path)' is in a folder that others use as well; give it one of its own")
+            return without("'\(path)' is written in a folder that others use as well; give it one of its own")
         }
         // Inside, nothing can be removed from folders that others use.
         for path in needs.exposedSockets { Gateway.removeStaleSocket(path) }

@@ -1,3 +1,4 @@
+internal import Audit
 package import DataPath
 internal import Handshakes
 internal import HotCache
@@ -275,6 +276,7 @@ extension Keeper {
         for token in tokens.all where token.key.digest == identity.digest { token.lastFailure = nil }
         // Whoever shares its tokens shares its refusals.
         for one in catalogue.same(as: identity) { raiseEpoch(of: one, cause: .reset) }
+        audit(.reset, identity)
         events.info("identity reset", [LogField("identity", .name(name))])
         return true
     }

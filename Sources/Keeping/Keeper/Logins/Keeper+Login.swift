@@ -1,3 +1,4 @@
+internal import Audit
 internal import DataPath
 internal import Handshakes
 internal import Octets
@@ -153,6 +154,7 @@ extension Keeper {
             }
             login.end(.done, detail: said.isEmpty ? nil : said.joined(separator: "; "), at: now)
             identity.logins[LoginReport.State.done.rawValue, default: 0] += 1
+            audit(.login, identity, [result(true)])
             events.info("login done", [identity.logged])
         } catch {
             // A login that was given up is counted where that was done.
@@ -165,6 +167,7 @@ extension Keeper {
                 detail: error == .loginExpired
                     ? "\(error)" : IssuerTrail.words("\(error)", asking: environment.trail.server),
                 reason: error.word.rawValue, at: now)
+            audit(.login, identity, [result(false)] + reason(error.word.rawValue))
             events.warn("login ended", [identity.logged, LogField("reason", .name(login.detail ?? "\(error)"))])
         }
     }
@@ -224,6 +227,7 @@ extension Keeper {
         forgetRows(of: identity)
         let erasure = erasures.end()
         watchLogins()
+        audit(.logout, identity)
         events.info("logged out", [identity.logged])
         let environment = environment(of: identity)
         environment.forgotten = forgotten

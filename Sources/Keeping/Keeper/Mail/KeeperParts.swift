@@ -1,3 +1,4 @@
+package import Audit
 package import DataPath
 package import HotCache
 package import Reactor
@@ -19,11 +20,14 @@ package struct KeeperParts: @unchecked Sendable {
     let markKey: MarkKey
     let random: any RandomSource
     let subjects: SubjectBook.Limits
+    /// Nil without `audit`.
+    let audit: AuditTrail?
 
     package init(
         executor: LoopExecutor, cache: HotCache, events: EventLog, resolver: any NameResolver,
         blocking: any BlockingWork, identities: [KeptIdentity], routes: [KeptRoute], store: (any RowStore)?,
-        storeState: StoreHealth.State, markKey: MarkKey, random: any RandomSource, subjects: SubjectBook.Limits
+        storeState: StoreHealth.State, markKey: MarkKey, random: any RandomSource, subjects: SubjectBook.Limits,
+        audit: AuditTrail? = nil
     ) {
         self.executor = executor
         self.cache = cache
@@ -37,6 +41,7 @@ package struct KeeperParts: @unchecked Sendable {
         self.markKey = markKey
         self.random = random
         self.subjects = subjects
+        self.audit = audit
     }
 }
 
@@ -49,6 +54,7 @@ package struct KeeperResources: @unchecked Sendable {
     let store: ErasureMask?
     let postman: Postman
     let random: any RandomSource
+    let audit: AuditTrail?
     /// For connections to issuers.
     package let resolver: any NameResolver
     package let buffers: LoopBuffers
@@ -60,6 +66,7 @@ package struct KeeperResources: @unchecked Sendable {
         store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         postman = Postman(loop: parts.executor.loop)
         random = parts.random
+        audit = parts.audit
         resolver = parts.resolver
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
     }

@@ -9,6 +9,7 @@ internal import Tokens
 /// The words to operators: log events as they happen, and the state of everything when asked.
 extension Keeper {
     func log(_ event: AccessTokenMachine.Event, _ token: KeptToken) {
+        audit(event, token)
         let identity = token.identity.logged
         let place =
             [

@@ -33,6 +33,7 @@ extension Keeper {
         case .everything: report = purge(identities)
         }
         if let report {
+            audit(scope, report)
             events.info(
                 "tokens purged",
                 [

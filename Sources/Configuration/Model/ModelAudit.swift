@@ -1,0 +1,10 @@
+/// `audit`: a log of acts that shows every later change.
+public struct AuditLog: Sendable, Equatable {
+    /// The log; its key stands beside it.
+    public var path: String
+    /// Under which names of end users become pseudonyms; nil: records name no user.
+    public var subjectKey: SecretReference?
+
+    /// Octets that `audit.subject_key` has at least: fewer can be guessed, and with them every name.
+    public static let shortestSubjectKey = 16
+}

@@ -1,0 +1,268 @@
+"""Promise: what was done stands in the audit log, no secret does, and whoever changes, removes or moves a record, or cuts the log, is found
+out; a kill at any moment and a full disk leave a log that verifies."""
+
+import hmac
+import json
+import os
+import shutil
+import stat
+
+import pytest
+
+from harness import call, eventually
+from small_disk import SmallDisk
+from test_a_rotated_token_survives_a_kill_at_every_write import traced
+
+QUERY = "planted-in-the-query"
+HEADER = "planted-in-a-header"
+PATH = "planted-below-the-route"
+BODY = "planted-in-the-body"
+
+
+class Audited:
+    """A gateway with an audit log, and the first key of it, which only the test keeps."""
+
+    def __init__(self, gateway, folder=None, **audit):
+        self.gateway = gateway
+        self.log = (folder or gateway.folder) / "audit.log"
+        gateway.oauth(changes={"audit": {"path": str(self.log), **audit}})
+        gateway.file.write_text(json.dumps(gateway.config))
+        status, out, errors = gateway.command("audit", "init")
+        assert status == 0, errors
+        self.key = out.strip()
+        assert len(self.key) == 64 and self.key not in errors
+        self.key_file = self.log.with_name("audit.log.key")
+        self.reference = gateway.secret("first-key", self.key)
+
+    def verify(self, *arguments, code=0):
+        status, out, errors = self.gateway.command("audit", "verify", "--key", self.reference, "--json", *map(str, arguments))
+        assert status == code, (status, out, errors)
+        return json.loads(out)
+
+    def records(self, *logs):
+        return [json.loads(line) for log in logs or [self.log] if log.exists() for line in log.read_text().splitlines()]
+
+    def acts(self):
+        return [record["act"] for record in self.records()]
+
+    def wrote(self, act, count=1):
+        eventually(lambda: self.acts().count(act) >= count, what=f"{count} records of {act}")
+
+
+@pytest.fixture
+def audited(gateway):
+    return Audited(gateway)
+
+
+def test_the_first_key_is_handed_out_once_and_stays_nowhere(audited):
+    files = [path for path in audited.gateway.folder.iterdir() if path.is_file() and path.name != "first-key"]
+    assert files and not any(audited.key in path.read_text() for path in files)
+    assert stat.S_IMODE(audited.key_file.stat().st_mode) == 0o600
+    status, out, errors = audited.gateway.command("audit", "init")
+    assert (status, out) == (78, "") and "is there already" in errors
+
+
+def test_without_a_key_nothing_is_served(gateway):
+    gateway.oauth(changes={"audit": {"path": str(gateway.folder / "audit.log")}})
+    gateway.start(ready=False)
+    gateway.may_exit = True
+    assert gateway.process.wait(20) == 78
+    assert "cardea audit init" in gateway.text()
+    status, out, _ = gateway.command("check")
+    assert status == 78 and "cardea audit init" in out
+
+
+def test_acts_are_told_and_secrets_are_not(audited):
+    gateway = audited.gateway.start()
+    head = {"X-Planted": HEADER}
+    answer = gateway.call("POST", f"/api/employees/{PATH}?token={QUERY}", body=BODY.encode(), headers=head)
+    assert answer.status in (200, 404, 405), answer
+    audited.wrote("grant")
+    assert gateway.command("tokens", "purge", "api")[0] == 0
+    assert gateway.get("/api/employees/1").status == 200
+    assert gateway.command("reset", "api")[0] == 0
+    gateway.config["log"]["level"] = "debug"
+    gateway.file.write_text(json.dumps(gateway.config, indent=2))
+    gateway.told(lambda event: event["message"] == "reload done")
+    assert gateway.command("store", "rotate")[0] == 0
+    audited.wrote("rotation")
+    assert gateway.stop() == 0
+    acts = audited.acts()
+    assert acts[0] == "start" and acts[-1] == "stop", acts
+    for act, count in {"grant": 2, "purge": 1, "reset": 1, "reload": 1, "rotation": 1}.items():
+        assert acts.count(act) == count, (act, acts)
+    assert audited.records()[1].keys() >= {"number", "group", "time", "act", "identity", "origin", "generation", "mac"}
+    text = audited.log.read_text()
+    gateway.tells_no_secret(text)
+    for planted in (QUERY, HEADER, PATH, BODY, audited.key):
+        assert planted not in text
+    result = audited.verify()
+    assert result["good"] and result["keyed"] and result["end_known"] and result["first"] == 1
+    # The log has a head from the start and one from the end.
+    heads = [event["head"] for event in gateway.events() if event["message"] == "audit head"]
+    assert heads[-1] == result["head"]
+    for head in heads:
+        audited.verify("--head", head)
+
+
+def code(key, message):
+    return hmac.digest(key, message, "sha256")
+
+
+def verified_otherwise(audited):
+    """Follows the chain as the documentation tells it, without a line of ours; gives its head."""
+    key, group, before, count = bytes.fromhex(audited.key), 0, bytes(32), 0
+    for line in audited.log.read_bytes().splitlines():
+        record = json.loads(line)
+        count += 1
+        assert record["number"] == count and record["group"] in (group, group + 1)
+        if record["group"] > group:
+            key, group = code(key, b"cardea audit next 1"), group + 1
+        before = code(key, before + line[: line.rindex(b',"mac"')])
+        assert record["mac"] == before.hex(), record
+    return f"{count}:{before.hex()}"
+
+
+def test_another_program_verifies_the_log(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    assert gateway.command("reset", "api")[0] == 0
+    audited.wrote("reset")
+    assert gateway.stop() == 0
+    assert verified_otherwise(audited) == audited.verify()["head"]
+
+
+def test_a_refused_secret_is_told_without_the_issuers_words(audited):
+    gateway = audited.gateway
+    (gateway.folder / "client-secret").write_text("a wrong one")
+    gateway.secrets.append("a wrong one")
+    gateway.start()
+    assert gateway.get("/api/employees/1").status in (502, 503)
+    audited.wrote("refusal")
+    for record in audited.records():
+        if record["act"] == "refusal":
+            assert record["identity"] == "api" and " " not in record["reason"], record
+
+
+def test_every_change_is_found(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    for _ in range(3):
+        assert gateway.command("reset", "api")[0] == 0
+    audited.wrote("reset", 3)
+    # A record is told as soon as its group has its next key, and seen a moment before.
+    eventually(lambda: head_in_metrics(gateway)[0] == len(audited.records()), what="a head of all records")
+    count, digest = head_in_metrics(gateway)
+    assert gateway.stop() == 0
+    audited.verify("--head", f"{count}:{digest}")
+    good = audited.log.read_bytes()
+    lines = good.splitlines(keepends=True)
+    head = audited.verify()["head"]
+
+    def finds(changed, code=1, *arguments):
+        audited.log.write_bytes(changed)
+        found = audited.verify(*arguments, code=code)
+        return found.get("finding")
+
+    assert "was changed" in finds(good.replace(b'"reset"', b'"purge"', 1))
+    assert "missing" in finds(b"".join(lines[:1] + lines[2:]))
+    assert "missing" in finds(b"".join(lines[1:]))
+    assert "missing" in finds(b"".join([lines[0], lines[2], lines[1], *lines[3:]]))
+    assert "belongs" in finds(b"".join([lines[0], lines[1], lines[1], *lines[2:]]))
+    assert "within a record" in finds(good[:-20])
+    assert "its end is missing" in finds(b"".join(lines[:-1]))
+    # Without the key file, by a head alone.
+    os.unlink(audited.key_file)
+    assert finds(b"".join(lines[:-1]), 0) is None
+    assert "its end is missing" in finds(b"".join(lines[:-1]), 1, "--head", head)
+    assert finds(good, 0, "--head", head) is None
+
+
+def head_in_metrics(gateway):
+    [(key, count)] = [(key, value) for key, value in gateway.metrics().items() if key[0] == "cardea_audit_head"]
+    return int(count), dict(key[1])["hash"]
+
+
+def test_a_log_is_rotated_by_renaming_it(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    first, second = (audited.log.with_name(f"audit.log.{number}") for number in (2, 1))
+    for to in (first, second):
+        assert gateway.command("reset", "api")[0] == 0
+        audited.wrote("reset")
+        os.rename(audited.log, to)
+    assert gateway.command("reset", "api")[0] == 0
+    audited.wrote("reset")
+    assert gateway.stop() == 0
+    assert audited.verify(first, second, audited.log)["first"] == 1
+    assert audited.verify(second, audited.log)["first"] > 1
+    assert "missing" in audited.verify(first, audited.log, code=1)["finding"]
+    assert "belongs" in audited.verify(second, first, audited.log, code=1)["finding"]
+
+
+def test_an_operator_without_a_gateway_is_told_too(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    assert gateway.stop() == 0
+    assert gateway.command("store", "rotate")[0] == 0
+    assert audited.acts()[-1] == "rotation"
+    audited.verify()
+
+
+# The system calls by which a group gets to disk. A kill at a call comes before it is done.
+CALLS = {"fdatasync": 6, "fsync": 6, "renameat": 4, "pwrite64": 2, "ftruncate": 1, "unlinkat": 3, "fchown": 3}
+
+
+def test_a_kill_at_every_step_leaves_a_log_that_verifies(audited):
+    assert shutil.which("strace"), "strace is not there: make setup"
+    gateway, kills = audited.gateway, 0
+    gateway.config.pop("store")
+    for name, most in CALLS.items():
+        for count in range(1, most + 1):
+            gateway.wrapper = traced(name, count)
+            gateway.start(ready=False)
+            gateway.may_exit = True
+            eventually(lambda: gateway.process.poll() is not None or ready(gateway), what="ready or killed")
+            for _ in range(3):
+                if gateway.process.poll() is None:
+                    gateway.command("reset", "api")
+            survived = gateway.process.poll() is None
+            if survived:
+                with open(f"/proc/{gateway.process.pid}/task/{gateway.process.pid}/children") as file:
+                    for child in file.read().split():
+                        os.kill(int(child), 15)
+                survived = gateway.process.wait(20) == 0
+            kills += not survived
+            gateway.wrapper = []
+            # The next writer heals what the killed one left.
+            before = len(audited.records()) if audited.log.exists() and audited.log.read_bytes().endswith(b"\n") else 0
+            gateway.start()
+            eventually(lambda: len(audited.records()) > before, what="the record of the start")
+            assert gateway.stop() == 0
+            audited.verify()
+            if survived:
+                break
+    assert kills >= 8, kills
+
+
+def ready(gateway):
+    try:
+        return call(gateway.admin, path="/readyz", timeout=5).status == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.alone
+def test_a_full_disk_stops_no_caller_and_the_log_goes_on_afterwards(gateway):
+    with SmallDisk(gateway.folder / "disk") as disk:
+        audited = Audited(gateway, disk.folder)
+        gateway.start().warm("/api/employees/1")
+        audited.wrote("grant")
+        disk.fill()
+        # The log's last block may have room: a few records fill it.
+        for _ in range(40):
+            assert gateway.command("reset", "api")[0] == 0
+        gateway.told(lambda event: event["message"] == "audit log cannot be written")
+        assert gateway.get("/api/employees/1").status == 200
+        assert gateway.metrics()[("cardea_audit_writing", ())] == 0
+        disk.free()
+        gateway.told(lambda event: event["message"] == "audit log works again")
+        assert gateway.stop() == 0
+        assert audited.acts().count("reset") == 40
+        audited.verify()
