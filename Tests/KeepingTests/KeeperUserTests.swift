@@ -1,5 +1,7 @@
 import HotCache
+import Octets
 import ScriptedKernel
+import TLS
 import Testing
 
 @testable import DataPath
@@ -151,6 +153,48 @@ import Testing
         scene.settle()
         #expect(callers.count { $0.status == 200 } == 40)
         #expect(names.asked == ["a", "b", "a", "b"] || names.asked == ["a", "b", "b", "a"])
+    }
+
+    // MARK: - Tokens made from the callers'
+
+    /// A caller's own token, good for that many seconds of the scene's clock.
+    private func own(_ scene: KeeperScene, seconds: Int64) -> String {
+        let end = scene.keeperKernel.wallMilliseconds() / 1000 + seconds
+        return [#"{"alg":"RS256"}"#, #"{"exp":\#(end)}"#, "signature"].map { Base64.encodeURL(Array($0.utf8)) }
+            .joined(separator: ".")
+    }
+
+    private func exchanging() throws -> KeeperScene {
+        try KeeperScene(
+            Plans.client(identity: "grant: token_exchange", route: "callers: local, subject: from_caller_token"))
+    }
+
+    @Test func aTokenMadeFromTheCallersEndsWithIt() throws {
+        let scene = try exchanging()
+        scene.issuer = { _ in Wire.bearer("made", expiresIn: "3600") }
+        let request = Wire.get("/", "Authorization: Bearer \(own(scene, seconds: 60))\r\n")
+        #expect(scene.call(request).status == 200)
+        scene.pass(seconds: 59)
+        #expect(scene.call(request).status == 200)
+        scene.pass(seconds: 1)
+        #expect(scene.call(request).status == 403)
+    }
+
+    /// It may have been asked for within the last second of the caller's, and is good for an hour by its issuer's word.
+    @Test(arguments: [(0, 4), (0, 4.4), (3.7, 4.1)]) func aTokenThatComesAfterTheEndOfTheCallersIsNotServed(
+        asked: Double, answered: Double
+    ) throws {
+        let scene = try exchanging()
+        scene.issuer = { _ in nil }
+        let request = Wire.get("/", "Authorization: Bearer \(own(scene, seconds: 4))\r\n")
+        scene.pass(seconds: asked, step: 0.1)
+        let first = scene.call(request)
+        scene.pass(seconds: answered - asked, step: 0.1)
+        scene.issuers[0].send(Wire.bearer("made", expiresIn: "3600"))
+        scene.settle()
+        #expect(first.status == 403 && first.receivedText.contains("subject-refused"))
+        #expect(scene.call(request).status == 403)
+        #expect(scene.upstreamCalls.isEmpty && scene.issuerCalls.count == 1)
     }
 
     @Test func aPurgeForgetsAlsoWhomOnlyTheStoreKnows() throws {

@@ -62,7 +62,9 @@ extension Keeper {
             wanted.user = try endUser(of: token)
             let grant = try await identity.plan.handshake.acquire(wanted, environment: environment)
             note(doubt: false, of: identity)
-            land(flight, token, grant, challenge: challenge)
+            let landed = moment
+            guard !grant.hasLostItsOrigin(skew(of: identity), at: landed) else { throw Self.originEnded(for: wanted) }
+            land(flight, token, grant, challenge: challenge, at: landed)
             publishToFleet(token, under: hold)
         } catch {
             doubtRegistration(of: identity, after: error, environment)
@@ -88,10 +90,19 @@ extension Keeper {
         await identity.marking?.value
     }
 
-    private func land(_ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?) {
+    /// The caller's token, or the one that a secret has, ended while the issuer made another one of it.
+    private static func originEnded(for wanted: Wanted) -> Handshakes.GrantFailure {
+        wanted.user != nil
+            ? .callersTokenExpired
+            : .issuerUnavailable(retryAfterSeconds: 1, reason: "the token that it was made from ended meanwhile")
+    }
+
+    private func land(
+        _ flight: Flight, _ token: KeptToken, _ grant: AccessGrant, challenge: Handshakes.Challenge?, at landed: Moment
+    ) {
         let lifetime = token.identity.policy.lifetime.lifetime(
             sentAt: grant.sentAt,
-            expiresIn: grant.seconds(skew(of: token.identity), token.identity.policy.lifetime, at: moment),
+            expiresIn: grant.seconds(skew(of: token.identity), token.identity.policy.lifetime, at: landed),
             jitter: random.jitter())
         let generation = tokens.nextGeneration()
         let line = (grant.material ?? grant.token).withBytes { bytes in

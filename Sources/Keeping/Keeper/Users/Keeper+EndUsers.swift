@@ -159,7 +159,7 @@ extension Keeper {
         }
         let user = EndUser.token(own)
         if let end = user.expiry, skew(of: token.identity).remaining(until: end, wall: wall / 1000) <= 0 {
-            throw .policyDenied(reason: "the caller's token has expired")
+            throw .callersTokenExpired
         }
         return user
     }
@@ -169,4 +169,9 @@ extension Keeper {
         guard let subject = token.user else { return [] }
         return [LogField("subject", .name(Hexadecimal.encode(attempts.key.pseudonym(subject.bytes))))]
     }
+}
+
+extension Handshakes.GrantFailure {
+    /// No token is made from a caller's that has ended, and none that was made from it is served.
+    static var callersTokenExpired: Handshakes.GrantFailure { .policyDenied(reason: "the caller's token has expired") }
 }
