@@ -109,6 +109,17 @@ def test_a_broken_file_changes_nothing_and_says_why(api):
     assert "refused" not in api.ask("/readyz").json["configuration"]
 
 
+def test_a_change_before_the_file_is_watched_is_seen(gateway):
+    """The gateway serves, and its watch on the file comes late: strace holds it up."""
+    gateway.wrapper = [
+        "strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=inotify_init1", "-e", "inject=inotify_init1:delay_enter=2000000",
+    ]  # fmt: skip
+    gateway.oauth().start()
+    assert edition(gateway) == 1
+    write(gateway, merge(gateway.config, {"name": "changed-early"}))
+    eventually(lambda: edition(gateway) == 2, what="the reload")
+
+
 def test_an_address_that_is_taken_changes_nothing(api):
     """The new route and the new listener come together or not at all."""
     with socket.socket() as taken:

@@ -12,7 +12,8 @@ package final class FolderWatch: Watched {
     private static let limit = 64
 
     /// Nil when there is nothing to watch or no inotify to be had.
-    package init?(loop: Loop, folders: [String]) {
+    /// - Parameter haveBeenRead: the files in them, before this. What changed in between is nobody's event, so that they are looked at anyway.
+    package init?(loop: Loop, folders: [String], haveBeenRead: Bool) {
         super.init(loop: loop)
         guard !folders.isEmpty else { return nil }
         let descriptor = cardea_inotify()
@@ -23,11 +24,30 @@ package final class FolderWatch: Watched {
             Glibc.close(descriptor)
             return nil
         }
+        if haveBeenRead { gather() }
+    }
+
+    /// On the loop: changes that `last` has seen and not told are told by this one. It watches already, so that none is lost between the two.
+    package func replace(_ last: FolderWatch) {
+        if last.isArmed || last.drain() { gather() }
+        loop.close(last)
     }
 
     package override func ready(_ readiness: Readiness) {
-        var drain = [UInt8](repeating: 0, count: 4096)
-        while Glibc.read(descriptor, &drain, drain.count) > 0 {}
+        drain()
+        gather()
+    }
+
+    /// - Returns: whether there was an event.
+    @discardableResult
+    private func drain() -> Bool {
+        var events = [UInt8](repeating: 0, count: 4096)
+        var isAny = false
+        while Glibc.read(descriptor, &events, events.count) > 0 { isAny = true }
+        return isAny
+    }
+
+    private func gather() {
         guard !isArmed else { return }
         isArmed = loop.arm(self, at: loop.now + Self.gathering, kind: 0) != nil
     }

@@ -39,7 +39,7 @@ final class CertificateWatch: Watched {
         loop.adopt(self)
         var paths: Set<String> = []
         for listener in listeners { for source in listener.tls.sources { paths.formUnion(source.folders) } }
-        folders = FolderWatch(loop: loop, folders: paths.sorted())
+        folders = FolderWatch(loop: loop, folders: paths.sorted(), haveBeenRead: true)
         folders?.changed = { [unowned self] in look() }
         tick()
     }

@@ -180,7 +180,10 @@ public final class Gateway: Sendable {
         }
         let loops = self.loops
         _ = keeperLoop.post { [self] in
-            keyWatch.withLock { $0 }.begin()
+            // Keys were read before their folders were watched.
+            let keys = keyWatch.withLock { $0 }
+            keys.begin()
+            keys.look()
             keeper.assumeIsolated { $0.takeUp(seeds, for: loops) }
             fleet?.start()
         }
@@ -214,7 +217,8 @@ public final class Gateway: Sendable {
     /// needs the secret finds the change.
     func watchSecrets(_ folders: [String]) {
         let keeper = self.keeper
-        let next = FolderWatch(loop: keeperLoop, folders: folders)
+        // Secrets are read when they are needed, so that none was read before the first watch.
+        let next = FolderWatch(loop: keeperLoop, folders: folders, haveBeenRead: false)
         next?.changed = { [self] in
             keeper.assumeIsolated { $0.secretsMayHaveChanged() }
             keyWatch.withLock { $0 }.look()
@@ -224,7 +228,8 @@ public final class Gateway: Sendable {
             defer { watch = bound }
             return watch
         }
-        if let last { keeperLoop.close(last.value) }
+        guard let last else { return }
+        if let next { next.replace(last.value) } else { keeperLoop.close(last.value) }
     }
 
     private func watchAddresses() {

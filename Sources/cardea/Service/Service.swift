@@ -221,10 +221,12 @@ struct Service {
         }
     }
 
-    private func watch() {
+    private mutating func watch() {
         if !waiter.watch(folders: files.folders) {
             events.warn("not every folder of the configuration can be watched; SIGHUP reloads")
         }
+        // They were looked at before they were watched: what changed in between is nobody's event.
+        if files.now != files { changedAt = changedAt ?? SignalWaiter.now }
     }
 
     // MARK: - The end
