@@ -105,7 +105,7 @@ def test_a_session_that_is_put_back_is_as_old_as_it_was(gateways, provider, redi
     for key in keys(redis, "s"):
         redis.do("COPY", key, "kept")
         revoke(provider, made[0])
-        assert set(asked(made)) == {200}
+        served(made[0])
         # Each makes a step, so that it knows how far the session has come whether or not it has heard the others' news yet.
         for gateway in made:
             revoke(provider, gateway)
@@ -113,7 +113,8 @@ def test_a_session_that_is_put_back_is_as_old_as_it_was(gateways, provider, redi
         redis.do("COPY", "kept", key, "REPLACE")
         redis.do("HSET", key, "version", "9007199254740992", "value", "x")
     revoke(provider, made[1])
-    assert set(asked(made)) == {200}
+    for gateway in made:
+        served(gateway)
     assert provider.steps("refresh_reused") == []
 
 

@@ -259,14 +259,33 @@ CODES = {
 }
 
 
+class Passed:
+    """The part of an answer that has come to the caller. A reset that came before it would leave no answer to cut: 502."""
+
+    def __init__(self):
+        self.parts = threading.Semaphore(0)
+
+    def told(self):
+        self.parts.release()
+
+    def awaited(self):
+        assert self.parts.acquire(timeout=25), "the caller has nothing of the answer"
+
+
 @pytest.fixture
-def resetting(gateway):
+def passed():
+    return Passed()
+
+
+@pytest.fixture
+def resetting(gateway, passed):
     """An upstream of HTTP/2 that answers `/CODE` with a head, a piece of a body, and a reset; `/-1` ends its connection."""
 
     def script(wire, _):
         for stream in requests(wire):
             code = int(wire.heads[stream][-1][":path"][1:])
             wire.send(wire.head(stream, [(":status", "200")], ended=False), frame(DATA, 0, stream, b"hello"))
+            passed.awaited()
             if code == -1:
                 # In order: closed with something unread, it would be a reset, and what was sent could be lost.
                 wire.socket.shutdown(socket.SHUT_WR)
@@ -277,24 +296,31 @@ def resetting(gateway):
         yield start(gateway, upstream, http="2")
 
 
-def test_the_upstreams_code_passes(resetting):
+def cut(caller, stream, path, passed):
+    """Asks, and lets the upstream go on when its piece is here."""
+    caller.send(caller.request(stream, path))
+    caller.until(lambda: stream in caller.bodies or stream in caller.ended)
+    passed.told()
+
+
+def test_the_upstreams_code_passes(resetting, passed):
     with Caller(resetting.listen) as caller:
         for number, (code, expected) in enumerate(CODES.items()):
             stream = 2 * number + 1
-            caller.send(caller.request(stream, f"/{code}"))
+            cut(caller, stream, f"/{code}", passed)
             assert caller.status(stream) == 200 and caller.bodies[stream] == b"hello"
             assert caller.resets[stream] == expected, code
     records = eventually(lambda: len(resetting.access()) == len(CODES) and resetting.access())
     assert all(record["incomplete"] == "upstream" and record["fault"] == "upstream-closed" for record in records)
 
 
-def test_a_connection_that_ends_is_an_internal_error(resetting):
+def test_a_connection_that_ends_is_an_internal_error(resetting, passed):
     with Caller(resetting.listen) as caller:
-        caller.send(caller.request(1, "/-1"))
+        cut(caller, 1, "/-1", passed)
         assert caller.status(1) == 200 and caller.resets[1] == INTERNAL_ERROR
 
 
-def test_what_grpc_makes_of_it(gateway):
+def test_what_grpc_makes_of_it(gateway, passed):
     """As directly: the service's own words, and not that somebody has cancelled the call."""
     codes = {
         "/s/Internal": (INTERNAL_ERROR, grpc.StatusCode.INTERNAL),
@@ -308,13 +334,18 @@ def test_what_grpc_makes_of_it(gateway):
             code, _ = codes[wire.heads[stream][-1][":path"]]
             fields = [(":status", "200"), ("content-type", "application/grpc")]
             message = b"\0\0\0\0\5hello"
-            wire.send(wire.head(stream, fields, ended=False), frame(DATA, 0, stream, message), reset(stream, code))
+            wire.send(wire.head(stream, fields, ended=False), frame(DATA, 0, stream, message))
+            passed.awaited()
+            wire.send(reset(stream, code))
 
     with Upstream(script) as upstream:
         start(gateway, upstream, http="2")
         for to in (upstream.address, gateway.listen):
             with grpc.insecure_channel(to) as channel:
                 for method, (_, status) in codes.items():
+                    answer = channel.unary_stream(method)(b"", timeout=20)
+                    assert next(answer) == b"hello"
+                    passed.told()
                     with pytest.raises(grpc.RpcError) as failed:
-                        list(channel.unary_stream(method)(b"", timeout=20))
+                        next(answer)
                     assert failed.value.code() == status, (to, method)

@@ -193,6 +193,7 @@ def test_four_gateways_prove_a_good_password_one_after_the_other(gateways, redis
     with Scripted(door) as upstream:
         made = doors(gateways, upstream, redis, RIGHT)
         threads, found = asked(made)
+        eventually(lambda: door.seen, what="the first attempt")
         eventually(lambda: sum(waiting(gateway) for gateway in made) == len(threads) - 1, what="the others waiting")
         assert door.seen == [RIGHT]
         door.go.set()
