@@ -68,6 +68,20 @@ import Testing
         #expect(kept.count { $0 > 0 } == TrafficHistory.maximumRoutes)
     }
 
+    @Test func whatIsTenMinutesAgoIsForgotten() {
+        let history = TrafficHistory()
+        for step in 0...90 {
+            var traffic = traffic(["a": UInt64(step)])
+            traffic.routes[0].answers = [
+                .init(name: "200", count: UInt64(step)), .init(name: "503", count: step < 3 ? 0 : 7),
+            ]
+            history.note(traffic, at: UInt64(step) * 10 * second)
+            let isLate = step >= 64
+            #expect(history.trend(of: "a").failures == (step < 3 || isLate ? 0 : 7), "\(step)")
+        }
+        #expect(history.trend(of: "a").readings.first?.at == 300 * second)
+    }
+
     @Test func routesOfAnEarlierConfigurationAreForgotten() {
         let history = TrafficHistory()
         history.note(traffic(["a": 0, "b": 0]), at: 0)

@@ -202,10 +202,10 @@ def signed_in(word="the-admins-token"):
 
 def test_buttons_only_for_who_has_signed_in(watched):
     _, body = page(watched, "GET", "/")
-    assert "<button" not in body and 'href="/sign-in"' in body
+    assert 'method="post"' not in body and 'href="/sign-in"' in body
     for word in ("wrong", "", "the-admins-token "):
         _, body = page(watched, "GET", "/", **signed_in(word))
-        assert "<button" not in body
+        assert 'method="post"' not in body
     got, _ = page(watched, "GET", "/sign-in")
     assert got.status == 401 and got.headers["WWW-Authenticate"].startswith("Basic ")
     for path in ("/sign-in", "/"):
@@ -222,6 +222,9 @@ def test_a_button_does_what_it_says(watched):
     got, _ = page(watched, "POST", "/tokens/purge?identity=api", **own, **signed_in())
     assert (got.status, got.headers["Location"]) == (303, "/?done=purge")
     assert "Purged" in page(watched, "GET", "/?done=purge", **signed_in())[1]
+    # Back to what was looked for, and nowhere else.
+    got, _ = page(watched, "POST", "/tokens/purge?identity=api&q=ap%0D%0Ai&state=good", **own, **signed_in())
+    assert (got.status, got.headers["Location"]) == (303, "/?done=purge&q=ap%0D%0Ai&state=good")
     assert watched.get("/api/employees/1").status == 200 and watched.lab.counts()["token_ok"] == 1
     got, _ = page(watched, "POST", "/reload", **{"Sec-Fetch-Site": "same-origin"}, **signed_in())
     assert (got.status, got.headers["Location"]) == (303, "/?done=reload")

@@ -2,7 +2,20 @@ internal import Keeping
 
 extension IdentityState {
     /// How much it should worry.
-    enum Tone: String, Sendable { case bad, warn, busy, good, quiet }
+    enum Tone: String, Sendable, CaseIterable {
+        case bad, warn, busy, good, quiet
+
+        /// The word by which people choose it.
+        var word: String {
+            switch self {
+            case .bad: "trouble"
+            case .warn: "warning"
+            case .busy: "busy"
+            case .good: "good"
+            case .quiet: "idle"
+            }
+        }
+    }
 
     var tone: Tone {
         switch self {

@@ -14,6 +14,8 @@ struct RouteTrend: Sendable, Equatable {
         var requests: UInt64
         /// Nanoseconds; nil when there were no requests.
         var p99: UInt64?
+        /// Answers of 500 and above.
+        var failures: UInt64 = 0
 
         var perSecond: Double { span == 0 ? 0 : Double(requests) * 1e9 / Double(span) }
     }
@@ -32,6 +34,9 @@ struct RouteTrend: Sendable, Equatable {
         }
         return span == 0 ? nil : Double(requests) * 1e9 / Double(span)
     }
+
+    /// Answers of 500 and above, as far back as the readings reach.
+    var failures: UInt64 { readings.reduce(0) { $0 &+ $1.failures } }
 }
 
 /// Remembers the traffic at earlier looks at it, so that a page without a script shows a course and not only sums.
@@ -41,12 +46,15 @@ final class TrafficHistory: Sendable {
     /// Nanoseconds between two readings at least.
     static let step: UInt64 = 5_000_000_000
     static let maximumReadings = 120
-    /// Routes past these have no course: it bounds the memory to a few hundred KiB.
-    static let maximumRoutes = 128
+    /// Nanoseconds after which a reading is forgotten.
+    static let memory: UInt64 = 600_000_000_000
+    /// Routes past these have no course: it bounds the memory to a MiB and a half, a third of which a monitor that comes by every fifteen
+    /// seconds fills.
+    static let maximumRoutes = 256
 
     private struct State: Sendable {
         var readAt: UInt64?
-        var seen: [String: DurationDistribution] = [:]
+        var seen: [String: (durations: DurationDistribution, failures: UInt64)] = [:]
         var trends: [String: RouteTrend] = [:]
     }
 
@@ -61,14 +69,17 @@ final class TrafficHistory: Sendable {
             let routes = traffic.routes.prefix(Self.maximumRoutes)
             for route in routes {
                 let earlier = state.seen[route.name]
-                state.seen[route.name] = route.durations
+                let failures = route.failures
+                state.seen[route.name] = (route.durations, failures)
                 guard let before, let earlier else { continue }
-                let added = route.durations.since(earlier)
+                let added = route.durations.since(earlier.durations)
                 var trend = state.trends[route.name] ?? RouteTrend()
+                trend.readings.removeAll { $0.at + Self.memory < age }
                 if trend.readings.count == Self.maximumReadings { trend.readings.removeFirst() }
                 trend.readings.append(
                     RouteTrend.Reading(
-                        at: age, span: age - before, requests: added.count, p99: added.estimate(quantile: 0.99)))
+                        at: age, span: age - before, requests: added.count, p99: added.estimate(quantile: 0.99),
+                        failures: failures - min(failures, earlier.failures)))
                 state.trends[route.name] = trend
             }
             // A reload may have taken routes away.

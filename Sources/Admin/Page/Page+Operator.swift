@@ -23,7 +23,8 @@ extension Page {
     private func button(_ text: String, _ action: String, of identity: String? = nil) -> HTML {
         // Read out alone, one of many that look alike says nothing.
         let label = identity.map { name -> HTML in " aria-label=\"\(text): \(shortened(name, to: 80))\"" }
-        return "<form method=\"post\" action=\"\(action)\"><button\(label)>\(text)</button></form>"
+        let target = view.returning(from: action)
+        return "<form method=\"post\" action=\"\(target)\"><button\(label)>\(text)</button></form>"
     }
 
     /// The sentence that tells an operator the effect of the button that was pressed.

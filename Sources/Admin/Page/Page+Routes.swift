@@ -2,66 +2,83 @@ internal import Gateway
 internal import Keeping
 internal import Telemetry
 
-/// Routes: how many requests, how they were answered, how long they took.
+/// Routes, a line each: how many requests, how they were answered, how long they took.
 extension Page {
-    var routes: HTML {
-        let placed = Dictionary(facts.status.routes.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        let rows = zip(facts.traffic.routes, facts.trends).prefix(Self.maximumRoutes).map {
-            row(of: $0, $1, placed[$0.name])
-        }
+    /// - Parameter shown: those that were asked for, in the order in which they are shown.
+    func section(of shown: [RouteFacts]) -> HTML {
+        let lines = shown.prefix(Self.maximumRoutes).map { line(on: $0, isOpen: unfolds(shown.count)) }
+        let stray = view.isWhole && !facts.traffic.unrouted.isEmpty
+        let none: HTML = "<p class=\"card quiet none\">No routes.</p>\n"
         return """
             <section aria-labelledby="routes">
             <div class="title"><h2 id="routes">Routes</h2>\
             <span class="legend" aria-hidden="true"><i class="k s2"></i>2xx <i class="k s3"></i>3xx \
             <i class="k s4"></i>4xx <i class="k s5"></i>5xx</span></div>
-            <div class="card"><table>
-            <thead><tr>\
-            <th scope="col">Route</th><th scope="col">Answers</th><th scope="col" class="n">Requests</th>\
-            <th scope="col" class="n">A second</th><th scope="col" class="n">Median</th><th scope="col" class="n">p99</th></tr></thead>
-            <tbody>
-            \(rows)\(facts.traffic.unrouted.isEmpty ? nil : unrouted)</tbody>
-            </table></div>
-            \(leftOut(facts.traffic.routes.count - Self.maximumRoutes, "routes"))</section>
+            \(lines.isEmpty && !stray ? nothingFound("route") ?? none : list(lines + (stray ? [unrouted] : [])))\
+            \(leftOut(shown.count - Self.maximumRoutes, "routes"))</section>
 
             """
     }
 
-    private func row(of route: RouteTraffic, _ trend: RouteTrend, _ placed: RouteStatus?) -> HTML {
-        let target = placed.map {
-            "→ " + shortened(Self.shortOrigin($0.upstream), to: 120)
+    private func line(on route: RouteFacts, isOpen: Bool) -> HTML {
+        let target = route.target.map {
+            "→ " + shortened(shortOrigin($0.upstream), to: 120)
                 + ($0.identity.map { " as " + shortened($0, to: 80) } ?? ", no credential")
         }
-        let (median, p99) = (route.durations.estimate(quantile: 0.5), route.durations.estimate(quantile: 0.99))
+        let durations = route.traffic.durations
+        let p99 = durations.estimate(quantile: 0.99).map(spelledLatency)
+        let rate = route.trend.perSecond.map { "\(spelledRate($0)) a second" }
         return """
-            <tr><th scope="row"><b>\(shortened(route.name, to: 80))</b>\(span("quiet", target ?? "answered here"))</th>\
-            \(answers(route.answers, replays: (route.replaysAccepted, route.replaysRefused)))\
-            \(cell("Requests", grouped(route.total)))\
-            \(cell("A second", trend.perSecond.map(spelledRate), trend.readings.map { ($0.at, $0.perSecond) }))\
-            \(cell("Median", median.map(spelledLatency)))\
-            \(cell("p99", p99.map(spelledLatency), trend.readings.map { ($0.at, Double($0.p99 ?? 0)) }))</tr>
+            <li><details class="line route \(route.tone.rawValue)"\(isOpen ? " open" : nil)><summary>\
+            <h3>\(shortened(route.traffic.name, to: 80))</h3>\(span("sub", target ?? "answered here"))\
+            <span class="mood">\(route.trouble.map { span("chip \(route.tone.rawValue)", $0) })</span>\
+            <span class="rate">\(sparkline(route.trend.readings.map { ($0.at, $0.perSecond) }))\
+            <span>\(rate ?? counted(Int(clamping: route.traffic.total), "request", "requests"))</span></span>\
+            \(span("p99", p99.map { "p99 \($0)" } ?? "–"))\
+            \(bar(of: route.traffic.answers))</summary>
+            <div class="body">\(answers(of: route.traffic))
+            <dl class="counts">\(figure("requests", grouped(route.traffic.total)))\
+            \(figure("median", durations.estimate(quantile: 0.5).map(spelledLatency)))\
+            \(figure("p99", p99, route.trend.readings.map { ($0.at, Double($0.p99 ?? 0)) }))</dl></div></details></li>
 
             """
     }
 
     private var unrouted: HTML {
-        """
-        <tr><th scope="row"><b class="quiet">no route</b><span class="quiet">requests that matched none</span></th>\
-        \(answers(facts.traffic.unrouted, replays: (0, 0)))\
-        \(cell("Requests", grouped(facts.traffic.unrouted.reduce(0) { $0 &+ $1.count })))\
-        \(cell("A second", nil))\(cell("Median", nil))\(cell("p99", nil))</tr>
+        let answers = facts.traffic.unrouted
+        let count = answers.reduce(0) { $0 &+ $1.count }
+        return """
+            <li><details class="line route quiet"><summary><h3 class="quiet">no route</h3>\
+            \(span("sub", "requests that matched none"))<span class="mood"></span>\
+            <span class="rate"><span>\(counted(Int(clamping: count), "request", "requests"))</span></span>\(span("p99", "–"))\
+            \(bar(of: answers))</summary>
+            <div class="body"><p class="classes">\(words(on: answers))</p></div></details></li>
 
-        """
+            """
     }
 
-    private func cell(_ name: String, _ value: String?, _ course: [(at: UInt64, value: Double)] = []) -> HTML {
-        "<td class=\"n\" data-name=\"\(name)\">\(sparkline(course))<span>\(value ?? "–")</span></td>"
+    private func figure(_ name: String, _ value: String?, _ course: [(at: UInt64, value: Double)] = []) -> HTML {
+        "<div><dt>\(name)</dt><dd>\(value ?? "–")\(sparkline(course))</dd></div>"
     }
 
     // MARK: - Answers
 
-    private func answers(
-        _ answers: [GatewayTraffic.NamedCount], replays: (accepted: UInt64, refused: UInt64)
-    ) -> HTML {
+    private func answers(of route: RouteTraffic) -> HTML {
+        var parts = words(on: route.answers)
+        if route.replaysAccepted + route.replaysRefused > 0 {
+            let refused = route.replaysRefused > 0 ? ", \(grouped(route.replaysRefused)) refused again" : ""
+            parts.append(span("quiet", "\(grouped(route.replaysAccepted)) replayed\(refused)"))
+        }
+        return "<p class=\"classes\">\(parts)</p>"
+    }
+
+    private func words(on answers: [GatewayTraffic.NamedCount]) -> [HTML] {
+        let classes = Self.classes(of: answers)
+        if classes.isEmpty { return [span("quiet", "no answers yet")] }
+        return classes.map { span("s\($0.name.prefix(1))", "\(grouped($0.count)) × \($0.name)") }
+    }
+
+    private func bar(of answers: [GatewayTraffic.NamedCount]) -> HTML {
         let classes = Self.classes(of: answers)
         let total = classes.reduce(0) { $0 + Double($1.count) }
         var start = 0.0
@@ -74,16 +91,8 @@ extension Page {
                 <rect height="10" class="s\("\(answer.name.prefix(1))")" x="\(x)" width="\(decimal(width, places: 1))"/>
                 """
         }
-        let bar: HTML =
-            "<svg class=\"bar\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\(bars)</svg>"
-        var words = classes.map { span("s\($0.name.prefix(1))", "\(grouped($0.count)) × \($0.name)") }
-        if classes.isEmpty { words.append(span("quiet", "none yet")) }
-        if replays.accepted + replays.refused > 0 {
-            let refused = replays.refused > 0 ? ", \(grouped(replays.refused)) refused again" : ""
-            words.append(span("quiet", "\(grouped(replays.accepted)) replayed\(refused)"))
-        }
         return """
-            <td class="answers" data-name="Answers">\(classes.isEmpty ? nil : bar)<span class="classes">\(words)</span></td>
+            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">\(bars)</svg>
             """
     }
 
@@ -94,38 +103,13 @@ extension Page {
             return count == 0 ? nil : (name: digit == "o" ? "other" : "\(digit)xx", count: count)
         }
     }
-
-    // MARK: - The course of the last minutes
-
-    /// Nanoseconds that a sparkline reaches back at most; and at least, so that the first few readings are not stretched over it.
-    static let courseLength: (most: UInt64, least: UInt64) = (600_000_000_000, 60_000_000_000)
-
-    private func sparkline(_ course: [(at: UInt64, value: Double)]) -> HTML? {
-        let points = Self.points(of: course, at: facts.age).map {
-            (x: decimal($0.x, places: 1), y: decimal($0.y, places: 1))
-        }
-        guard points.count > 2, let first = points.first, let last = points.last else { return nil }
-        let line = points.map { "\($0.x) \($0.y)" }.joined(separator: "L")
-        return """
-            <svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">\
-            <path class="area" d="M\(first.x) 24L\(line)L\(last.x) 24Z"/><path d="M\(line)"/></svg>
-            """
-    }
-
-    /// In a box of 120 × 24 with the newest at the right; the highest value touches the top.
-    static func points(of course: [(at: UInt64, value: Double)], at age: UInt64) -> [(x: Double, y: Double)] {
-        let oldest = course.first.map { age - min($0.at, age) } ?? 0
-        let length = min(max(oldest, courseLength.least), courseLength.most)
-        let begin = age - min(length, age)
-        let recent = course.filter { $0.at >= begin && $0.value.isFinite }
-        let top = max(recent.map(\.value).max() ?? 0, .leastNormalMagnitude)
-        return recent.map { reading in
-            let passed = Double(age - min(reading.at, age)) / Double(length)
-            return (x: 120 * (1 - passed), y: 22.5 - 21 * max(reading.value, 0) / top)
-        }
-    }
 }
 
-extension RouteTraffic {
-    var total: UInt64 { answers.reduce(0) { $0 &+ $1.count } }
+extension PageView {
+    func finds(_ route: RouteFacts) -> Bool {
+        finds([
+            route.traffic.name, route.target?.upstream, route.target?.identity, route.trouble,
+            route.identityState?.rawValue,
+        ])
+    }
 }

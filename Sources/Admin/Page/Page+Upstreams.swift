@@ -6,10 +6,11 @@ extension Page {
     static let maximumAddresses = 100
 
     var upstreams: HTML? {
-        guard !facts.status.upstreams.isEmpty else { return nil }
+        let found = facts.status.upstreams.filter { view.admits($0.tone) && view.finds([$0.upstream, $0.path]) }
+        guard !found.isEmpty else { return nil }
         var room = Self.maximumAddresses
         var rows: [HTML] = []
-        for upstream in facts.status.upstreams {
+        for upstream in Self.troubleFirst(found, \.tone) {
             if let outage = upstream.outage, room > 0 { rows.append(row(on: outage, of: upstream)) }
             rows += upstream.addresses.prefix(max(room, 0)).map { row(on: $0, of: upstream) }
             room -= upstream.addresses.count + (upstream.outage == nil ? 0 : 1)
@@ -30,7 +31,7 @@ extension Page {
 
     private func row(on outage: UpstreamHealthStatus.Outage, of upstream: UpstreamHealthStatus) -> HTML {
         """
-        <tr><th scope="row"><b>\(shortened(Self.shortOrigin(upstream.upstream), to: 120))</b></th>\
+        <tr><th scope="row"><b>\(shortened(shortOrigin(upstream.upstream), to: 120))</b></th>\
         <td data-name="Address">–</td><td data-name="State">\(span("chip bad", "cannot be reached")) \
         \(span("quiet", "for \(spelled(outage.ago)): " + sentence(outage.reason)))</td>\
         <td class="n" data-name="Checks">–</td><td class="n" data-name="Bad">–</td></tr>
@@ -44,7 +45,7 @@ extension Page {
             return " \(span("quiet", when + sentence(failure)))"
         }
         return """
-            <tr><th scope="row"><b>\(shortened(Self.shortOrigin(upstream.upstream), to: 120))</b>\
+            <tr><th scope="row"><b>\(shortened(shortOrigin(upstream.upstream), to: 120))</b>\
             \(span("quiet", "asked for " + shortened(upstream.path ?? "", to: 120)))</th>\
             <td data-name="Address"><span>\(shortened(address.address, to: 120))</span></td><td data-name="State">\
             \(address.isHealthy ? span("chip good", "fit") : span("chip bad", "gets no requests"))\(failure)</td>\
@@ -52,5 +53,13 @@ extension Page {
             <td class="n" data-name="Bad">\(grouped(address.failures))</td></tr>
 
             """
+    }
+}
+
+extension UpstreamHealthStatus {
+    /// How much it should worry.
+    var tone: IdentityState.Tone {
+        if outage != nil || !addresses.isEmpty && addresses.allSatisfy({ !$0.isHealthy }) { return .bad }
+        return addresses.contains { !$0.isHealthy } ? .warn : .good
     }
 }

@@ -4,11 +4,13 @@ internal import Keeping
 
 /// The page at the admin address: the facts of one moment, in one document that loads nothing else and runs no script.
 ///
-/// This file holds its frame; `Page+Identities.swift` and `Page+Routes.swift` the two tables, `style.css` the looks.
+/// Trouble stands first, and everything else is a line with its details folded: with fifty identities and two hundred routes one look tells
+/// what a person has to do. This file holds its frame; `Page+Identities.swift` and `Page+Routes.swift` the two lists, `PageView` what is
+/// searched for, `style.css` the looks.
 struct Page {
     let facts: SiteFacts
-    /// Whether it loads itself anew every few seconds.
-    let refreshes: Bool
+    /// What its reader has asked for.
+    var view = PageView()
     /// The rights of the viewer.
     var `operator` = Operator.cannotSignIn
     /// The last part of the path of the change that a button has just made.
@@ -22,7 +24,11 @@ struct Page {
     static let maximumIdentities = 100
     static let maximumTokensOfIdentity = 6
     static let maximumTokens = 200
-    static let maximumRoutes = 100
+    static let maximumRoutes = 200
+    /// Identities in trouble whose details are unfolded.
+    static let maximumUnfolded = 5
+    /// So few that were searched for are unfolded.
+    static let fewFound = 3
 
     /// Response fields beside the type. Nothing may be loaded, sent or framed; the one style is known by its digest.
     static let fields: [(name: String, value: String)] = [
@@ -35,25 +41,46 @@ struct Page {
         ("Cross-Origin-Resource-Policy", "same-origin"),
     ]
 
+    /// `Page.fields`, and the order to come again.
+    var fields: [(name: String, value: String)] {
+        // In a field and not in the document, which when it is saved stays what it was.
+        let refresh = [(name: "Refresh", value: "\(PageView.refreshTime);url=\(view.address())")]
+        return Self.fields + (view.refreshes ? refresh : [])
+    }
+
     var html: String { document.source }
 
     private var document: HTML {
         let identities = facts.status.identityFacts
+        let routes = facts.routeFacts(identities)
+        let found = (identities: identities.filter(view.finds), routes: routes.filter(view.finds))
         return """
             \(head(identities))<body>
             \(header)<main>
-            \(tiles)\(outcome)\(notices(identities))\(section(of: identities))\(routes)\(upstreams)</main>
+            \(outcome)\(verdict(identities, routes))\(notices)\(tiles)\
+            \(finder(found.identities.map(\.state.tone) + found.routes.map(\.tone)))\
+            \(section(of: Self.troubleFirst(found.identities.filter { view.admits($0.state.tone, $0.state) }, \.state.tone)))\
+            \(section(of: Self.troubleFirst(found.routes.filter { view.admits($0.tone, $0.identityState) }, \.tone)))\
+            \(upstreams)</main>
             \(footer)</body>
             </html>
 
             """
     }
 
+    /// What is bad, then what may become so; everything else as the configuration has it, where people find it again.
+    static func troubleFirst<Line>(_ lines: [Line], _ tone: (Line) -> IdentityState.Tone) -> [Line] {
+        let bad = lines.filter { tone($0) == .bad }
+        let warn = lines.filter { tone($0) == .warn }
+        return bad + warn + lines.filter { ![.bad, .warn].contains(tone($0)) }
+    }
+
+    /// Whether the details of lines are shown at once: few were asked for.
+    func unfolds(_ count: Int) -> Bool { !view.search.isEmpty && count <= Self.fewFound }
+
     // MARK: - Frame
 
     private func head(_ identities: [IdentityFacts]) -> HTML {
-        // To the page as such: what a button did is told once.
-        let refresh: HTML? = refreshes ? "<meta http-equiv=\"refresh\" content=\"10;url=/\">\n" : nil
         // The tab tells the worst, so that it need not be looked at.
         let troubled =
             identities.count { $0.state.tone == .bad } + facts.status.upstreams.count { $0.outage != nil }
@@ -65,7 +92,7 @@ struct Page {
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <meta name="color-scheme" content="light dark">
-            \(refresh)<title>\(title)</title>
+            <title>\(title)</title>
             <style>\(PageStyle.sheet)</style>
             </head>
 
@@ -73,15 +100,18 @@ struct Page {
     }
 
     private var header: HTML {
+        let other = view.with(refreshes: !view.refreshes).address()
         let pace: HTML =
-            refreshes ? "updates every 10 s <a href=\"/?refresh=off\">pause</a>" : "paused <a href=\"/\">resume</a>"
+            view.refreshes
+            ? "refreshed every \(PageView.refreshTime) s <a href=\"\(other)\">stop</a>"
+            : "<a href=\"\(view.address())\">refresh</a> <a href=\"\(other)\">keep refreshing</a>"
         return """
             <header>
             <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">\
             <path d="M4 7h9v18H4z"/><path d="M19 7h9v18h-9z"/><path class="pin" d="M16 4v24"/></svg>
             <h1>Cardea</h1>\(span("version", shortened(facts.version, to: 60)))\
             \(facts.isReady ? span("chip good", "ready") : span("chip bad", "not ready"))<span class="gap"></span>\
-            \(signIn)<span class="pace">\(pace)</span>
+            \(signIn)<span class="pace">as of <time>\(spelledTime(facts.wallTime))</time> UTC \(pace)</span>
             </header>
 
             """
@@ -139,7 +169,31 @@ struct Page {
 
     // MARK: - What a person should know first
 
-    private func notices(_ identities: [IdentityFacts]) -> [HTML] {
+    private func verdict(_ identities: [IdentityFacts], _ routes: [RouteFacts]) -> HTML {
+        let upstreams = facts.status.upstreams.filter { $0.tone == .bad }.count
+        for (tone, words) in [(IdentityState.Tone.bad, "In trouble:"), (.warn, "To be looked at:")] {
+            let (some, others) = (identities.count { $0.state.tone == tone }, routes.count { $0.tone == tone })
+            var parts: [String] = []
+            if some > 0 { parts.append("\(some) of \(counted(identities.count, "identity", "identities"))") }
+            if others > 0 { parts.append("\(others) of \(counted(routes.count, "route", "routes"))") }
+            if tone == .bad, upstreams > 0 { parts.append(counted(upstreams, "upstream", "upstreams")) }
+            guard !parts.isEmpty else { continue }
+            let alone = PageView(search: "", state: tone.word, refreshes: view.refreshes).address()
+            return """
+                <p class="notice \(tone.rawValue)"><strong>\(words)</strong> \(parts.joined(separator: ", ")). \
+                <a href="\(alone)">Show these alone</a></p>
+
+                """
+        }
+        return "<p class=\"notice calm\">Nothing is in trouble.</p>\n"
+    }
+
+    func counted(_ count: Int, _ one: String, _ many: String) -> String {
+        "\(grouped(UInt64(count))) \(count == 1 ? one : many)"
+    }
+
+    /// What concerns no single identity or route.
+    private var notices: [HTML] {
         var notices: [HTML] = []
         func warn(_ subject: String, _ text: String) {
             notices.append("<p class=\"notice warn\"><strong>\(subject)</strong> \(sentence(text))</p>\n")
@@ -152,25 +206,8 @@ struct Page {
             warn("Shared store", shared.detail ?? shared.server)
         }
         if [.degraded, .refused].contains(facts.status.storeState) { warn("Store", facts.status.store) }
-        notices += identities.filter { $0.command != nil }.prefix(20).map(callForPerson)
         if facts.logDropped > 0 { warn("Log", "\(grouped(facts.logDropped)) lines found no room and were dropped") }
         return notices
-    }
-
-    private func callForPerson(_ identity: IdentityFacts) -> HTML {
-        let (need, advice) =
-            switch identity.state {
-            case .quarantined:
-                ("is quarantined.", "Its credential is not sent again until the secret changes or this is run:")
-            case .loginDue: ("soon needs a person to log in.", "Run:")
-            default: ("needs a person to log in.", "Run:")
-            }
-        let words = [need, identity.status.lastFailure.map(sentence), advice].compactMap(\.self).joined(separator: " ")
-        return """
-            <p class="notice bad"><strong>\(shortened(identity.status.name, to: 80))</strong> \(words) \
-            <code>\(shortened(identity.command ?? "", to: 200))</code></p>
-
-            """
     }
 
     private var footer: HTML {
@@ -192,6 +229,9 @@ struct Page {
     // MARK: - Parts
 
     func span(_ style: String, _ text: String) -> HTML { "<span class=\"\(style)\">\(text)</span>" }
+
+    /// Lines that follow each other.
+    func list(_ lines: [HTML]) -> HTML { "<ul class=\"card lines\">\n\(lines)</ul>\n" }
 
     func leftOut(_ count: Int, _ what: String) -> HTML? {
         guard count > 0 else { return nil }

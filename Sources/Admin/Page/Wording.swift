@@ -64,6 +64,27 @@ func decimal(_ value: Double, places: Int) -> String {
     return "\(scaled / scale).\(String(repeating: "0", count: places - fraction.utf8.count))\(fraction)"
 }
 
+/// A time of day in UTC: `23:14:05`.
+/// - Parameter wallTime: seconds since 1970.
+func spelledTime(_ wallTime: Double) -> String {
+    guard wallTime >= 0, wallTime < 1e15 else { return "–" }
+    let second = Int(wallTime) % 86_400
+    func digits(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+    return "\(digits(second / 3600)):\(digits(second / 60 % 60)):\(digits(second % 60))"
+}
+
+/// An origin as people write it.
+func shortOrigin(_ origin: String) -> String {
+    var text = Substring(origin)
+    if text.hasPrefix("https://") {
+        text = text.dropFirst(8)
+        if text.hasSuffix(":443") { text = text.dropLast(4) }
+    } else if text.hasPrefix("http://"), text.hasSuffix(":80") {
+        text = text.dropLast(3)
+    }
+    return String(text)
+}
+
 /// A reason as one sentence.
 func sentence(_ reason: String) -> String {
     let text = shortened(reason, to: 240)

@@ -92,9 +92,10 @@ extension AdminSite {
         let answer = work()
         // A button of the page: back to it, so that loading it again changes nothing again.
         guard request.entrance == .listen, AdminToken.isBasic(request.authorization) else { return answer }
-        let word = request.path.split(separator: "/").last ?? ""
-        var sight = Self.sees(answer.status < 300 ? "/?done=\(word)" : "/?done=nothing")
-        if answer.unlessStored != nil { sight.unlessStored = { _ in Self.sees("/?done=unstored") } }
+        let word = request.path.split(separator: "/").last.map(String.init) ?? ""
+        let view = PageView(query: request.query)
+        var sight = Self.sees(view.address(done: answer.status < 300 ? word : "nothing"))
+        if answer.unlessStored != nil { sight.unlessStored = { _ in Self.sees(view.address(done: "unstored")) } }
         return sight
     }
 

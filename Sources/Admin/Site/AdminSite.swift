@@ -141,11 +141,10 @@ public struct AdminSite: AdminResponder {
     }
 
     func page(_ request: AdminRequest) -> AdminAnswer {
-        let refreshes = queryValue("refresh", in: request.query) != "off"
         let page = Page(
-            facts: source.facts(), refreshes: refreshes, operator: operatorState(of: request),
+            facts: source.facts(), view: PageView(query: request.query), operator: operatorState(of: request),
             done: queryValue("done", in: request.query))
-        return AdminAnswer(200, "text/html; charset=utf-8", page.html, fields: Page.fields)
+        return AdminAnswer(200, "text/html; charset=utf-8", page.html, fields: page.fields)
     }
 
     static func said(_ status: Int, _ error: String?, identities: [String] = []) -> AdminAnswer {
