@@ -24,7 +24,9 @@ SECONDS_PER_TARGET ?= 30
 TOKENS ?= 1000000
 # With the runtime linked in: the machine it goes to has no Swift. Without the folder of the binary among those that libraries are
 # looked for in. With the versions of packages that are committed. The same flags everywhere, so that nothing is built twice.
-RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions
+# The folder that it is built in is no part of the binary: paths begin with '.', and hashes of modules, which depend on it, are left out.
+NO_FOLDER := -Xswiftc -file-prefix-map -Xswiftc $(CURDIR)=. -Xcc -ffile-prefix-map=$(CURDIR)=. -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
+RELEASE := $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --force-resolved-versions $(NO_FOLDER)
 PERFORMANCE := $(RELEASE) --package-path Tests/Performance --scratch-path .build/performance
 BINARY := .build/release/cardea
 # What is installed: what was just built, or a PROGRAM of the same sources that stands somewhere.
@@ -156,6 +158,11 @@ test-release: ## what is tried before a release: the package in new root file sy
 	@.ci/setup test-release
 	@$(MAKE) binary papers
 	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
+
+.PHONY: reproducible
+reproducible: ## whether two builds of what is committed, in two folders, are the same binary; minutes of every core, diffoscope where they differ
+	@.ci/setup reproducible
+	@deploy/reproducible
 
 .PHONY: fresh
 fresh: ## README's two commands in a fresh Debian 12 that has the Swift toolchain and nothing else of this machine (as root)

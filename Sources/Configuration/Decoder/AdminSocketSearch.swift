@@ -2,18 +2,16 @@ extension Configuration {
     /// The paths of admin socket and store as `source` says them, by `admin.socket` or `store.path`, whatever else is wrong with it: whoever
     /// has just spoilt a file must still reach the gateway that serves on with what stood there before. Nil for one that cannot be had.
     public static func remains(
-        of source: ConfigurationSource, environment: (String) -> String?
+        of source: ConfigurationSource, environment: @escaping (String) -> String?
     ) -> (socket: String?, store: String?) {
-        withoutActuallyEscaping(environment) { environment in
-            var loader = Loader(schemes: [], environment: environment)
-            loader.keysOfRemains = ["admin", "store", "include"]
-            guard let root = loader.root(of: source) else { return (nil, nil) }
-            // Nothing but these two, so that nothing else can matter.
-            let entries = (root.map ?? []).filter { $0.key == "admin" || $0.key == "store" }
-            let only = Node(content: .map(entries), mark: root.mark)
-            let configuration = TreeDecoder.decode(only, [], loader.findings)
-            return (configuration.admin.socket, configuration.store.path)
-        }
+        var loader = Loader(schemes: [], environment: environment)
+        loader.keysOfRemains = ["admin", "store", "include"]
+        guard let root = loader.root(of: source) else { return (nil, nil) }
+        // Nothing but these two, so that nothing else can matter.
+        let entries = (root.map ?? []).filter { $0.key == "admin" || $0.key == "store" }
+        let only = Node(content: .map(entries), mark: root.mark)
+        let configuration = TreeDecoder.decode(only, [], loader.findings)
+        return (configuration.admin.socket, configuration.store.path)
     }
 }
 

@@ -18,16 +18,14 @@ extension Configuration {
     ///   - schemes: those that an identity may have.
     ///   - environment: gives a variable's value, for `${NAME}` and the start without a file.
     package static func load(
-        _ source: ConfigurationSource, schemes: [any ConfiguredScheme.Type], environment: (String) -> String?
+        _ source: ConfigurationSource, schemes: [any ConfiguredScheme.Type], environment: @escaping (String) -> String?
     ) -> LoadResult {
-        withoutActuallyEscaping(environment) { environment in
-            var loader = Loader(schemes: schemes, environment: environment)
-            let (configuration, _) = loader.load(source)
-            let diagnostics = loader.sorted
-            let isSound = !diagnostics.contains { $0.severity == .error }
-            return LoadResult(
-                configuration: isSound ? configuration : nil, diagnostics: diagnostics, files: loader.files)
-        }
+        var loader = Loader(schemes: schemes, environment: environment)
+        let (configuration, _) = loader.load(source)
+        let diagnostics = loader.sorted
+        let isSound = !diagnostics.contains { $0.severity == .error }
+        return LoadResult(
+            configuration: isSound ? configuration : nil, diagnostics: diagnostics, files: loader.files)
     }
 }
 

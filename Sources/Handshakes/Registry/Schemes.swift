@@ -12,7 +12,7 @@ extension Configuration {
     /// Reads, checks and resolves a configuration. Reads no secret. All mistakes are reported at once.
     ///
     /// - Parameter environment: gives a variable's value, for `${NAME}` and the start without a file.
-    public static func load(_ source: ConfigurationSource, environment: (String) -> String?) -> LoadResult {
+    public static func load(_ source: ConfigurationSource, environment: @escaping (String) -> String?) -> LoadResult {
         load(source, schemes: Schemes.all, environment: environment)
     }
 
