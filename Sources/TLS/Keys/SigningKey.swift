@@ -84,10 +84,14 @@ extension SigningKey {
     }
 
     private convenience init(der file: [UInt8], password: [UInt8]) throws(TLSFault) {
-        // Readers of secrets trim one line end, and 0x0A may be the last byte of an archive. DER says how long it is.
+        // Readers of secrets trim one line end, LF or CR LF, and an archive may end in these very octets. DER says how long it is.
         var bytes = file
         defer { bytes.wipe() }
-        if let whole = Self.length(of: file), whole == file.count + 1 { bytes.append(0x0A) }
+        switch Self.length(of: file).map({ $0 - file.count }) {
+        case 1: bytes.append(0x0A)
+        case 2: bytes += [0x0D, 0x0A]
+        default: break
+        }
         var secret = password.map { CChar(bitPattern: $0) } + [0]
         defer { secret.wipe() }
         var start = bytes.withUnsafeBufferPointer(\.baseAddress)
