@@ -264,6 +264,16 @@ import Testing
         #expect(try !log.verify().isEndKnown)
     }
 
+    /// A line that claims a far group costs no time: the key file says how far the log can have got.
+    @Test func aGroupBeyondTheKeyFilesIsNotReachedFor() throws {
+        let log = try Log()
+        try log.write(0...2)
+        let zeros = String(repeating: "0", count: 64)
+        let line = #"{"number":9000000000,"group":4000000000,"after":"\#(zeros)","act":"use","mac":"\#(zeros)"}"#
+        log.put(Array((line + "\n" + line + "\n").utf8))
+        #expect(log.fault() == .tooManyGroups(4_000_000_000))
+    }
+
     /// A writer that never ends keeps no verification waiting.
     @Test func aVerificationWaitsForAGroupAndNotForever() throws {
         let log = try Log()

@@ -15,7 +15,7 @@ public func fuzzLog(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
 
 /// Nil where nothing is wrong.
 private func outcome(of text: UnsafeRawBufferPointer, inPiecesOf size: Int, isKeyed: Bool) -> ChainFault? {
-    var verifier = ChainVerifier(key: isKeyed ? ChainKey(wiping: Array(1...32)) : nil)
+    var verifier = ChainVerifier(key: isKeyed ? ChainKey(wiping: Array(1...32)) : nil, lastGroup: 1000)
     var cutter = LineCutter()
     var rest = text[...]
     do throws(ChainFault) {

@@ -43,16 +43,20 @@ package struct ChainVerifier {
     /// Heads that the chain has to have, by rising count.
     private var noted: [ChainHead]
     private var message: [UInt8] = []
+    /// The last group that there can be.
+    private let lastGroup: UInt64
 
-    /// The most groups that a key is stepped over to reach the first record of a file: minutes of work.
+    /// The most groups that a key is stepped over to reach the first record of a file: of decades, and an hour of work.
     static let mostGroups: UInt64 = 1 << 32
 
     /// - Parameters:
     ///   - key: the one that `audit init` handed out, from which the first group's follows; nil: only the numbers are followed, and whoever
     ///     could write to the log could have changed any record.
     ///   - noted: heads of earlier times, in any order.
-    package init(key: ChainKey?, noted: [ChainHead] = []) {
+    ///   - lastGroup: the last group that there can be, where that is known: no key is stepped further, whatever a line claims.
+    package init(key: ChainKey?, noted: [ChainHead] = [], lastGroup: UInt64? = nil) {
         self.key = key
+        self.lastGroup = min(lastGroup ?? Self.mostGroups, Self.mostGroups)
         group = 0
         self.noted = noted.sorted { $0.count < $1.count }
     }
@@ -134,7 +138,7 @@ package struct ChainVerifier {
             guard parts.group <= parts.number else {
                 throw .group(parts.group, of: parts.number, expected: parts.number)
             }
-            guard parts.group <= Self.mostGroups else { throw .tooManyGroups(parts.group) }
+            guard parts.group <= lastGroup else { throw .tooManyGroups(parts.group) }
             for _ in 0..<(key == nil ? 0 : parts.group) { key = key?.next() }
             group = parts.group
             return

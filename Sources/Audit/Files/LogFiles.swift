@@ -41,7 +41,7 @@ package enum LogFiles {
         let end = last == "-" ? nil : try End(beside: last, time)
         var noted = noted
         if let end { noted.append(end.state.head) }
-        var verifier = ChainVerifier(key: key, noted: noted)
+        var verifier = ChainVerifier(key: key, noted: noted, lastGroup: end?.state.group)
         for path in paths {
             try read(path, upTo: path == last ? end?.size : nil, &verifier)
         }

@@ -183,7 +183,8 @@ extension ChainFault {
             "record \(number) says it is of group \(group); the group here is \(expected)"
         case .beginsWithin(let number):
             "the first record is number \(number), in the middle of a file: what stood before it is missing"
-        case .tooManyGroups(let group): "group \(group) is further than a log can get"
+        case .tooManyGroups(let group):
+            "the first record says it is of group \(group), which is further than this log can have got"
         case .otherThanHead(let count): "record \(count) is not the one that the head was taken of"
         case .cut(let end, let head): "the log ends with record \(end), but it had \(head): its end is missing"
         case .headBefore(let head, let first):
