@@ -11,7 +11,7 @@ SOURCES := Package.swift Sources Tests
 # The tests of what is shared between threads.
 CONCURRENT := HotCacheTests|ReactorTests|TelemetryTests|DataPathTests|KeepingTests|GatewayTests|HTTP2Tests|FleetTests|TLSTests.ServerIdentityTests
 # The tests of what keeps memory by hand.
-UNSAFE := HotCacheTests|HTTP2Tests|DataPathTests|KeepingTests|GatewayTests
+UNSAFE := HotCacheTests|HTTP2Tests|DataPathTests|KeepingTests|GatewayTests|AuditTests.UseTests
 # Walks over every short sequence of events of a pure machine, which shares nothing and keeps no memory by hand: minutes under a sanitizer.
 WALKS := PoolWalkTests
 THREAD := --scratch-path .build/tsan --sanitize=thread

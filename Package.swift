@@ -17,7 +17,7 @@ let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
 let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
 // A request that finds its token runs none of the other modules, so that they are built to be small.
 let small: SwiftSetting = .unsafeFlags(["-Osize"], .when(configuration: .release))
-let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "DataPath"]
+let onTheDataPath: Set = ["Octets", "HTTP1", "HTTP2", "HotCache", "Telemetry", "Reactor", "TLS", "Audit", "DataPath"]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource]? = nil) -> Target {
     .target(
@@ -71,7 +71,8 @@ let package = Package(
         module(
             "DataPath",
             [
-                "Numbers", "Octets", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS",
+                "Audit", "Numbers", "Octets", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor",
+                "TLS",
                 "Handshakes",
             ]),
         module(

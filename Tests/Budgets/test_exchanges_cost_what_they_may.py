@@ -35,6 +35,8 @@ BUDGETS = {
     "TLS h2 to 1.1": ("tls", "plain", 49_200, 7, 7),
 }
 ALLOWANCE = 1.03
+# The first row again, with `audit` and each way to tell uses; the loop leaves a record, and allocates and writes nothing.
+AUDITED = {"counted": 16_700, "each": 16_700}
 
 FEW, MANY = 100, 500
 
@@ -107,14 +109,16 @@ http {{
 class Measured:
     """The gateway under callgrind, with a listener for each row."""
 
-    def __init__(self, folder, origin, authority, leaf):
+    def __init__(self, folder, origin, authority, leaf, uses=None):
         self.folder = folder
         self.ports = {row: free_port() for row in BUDGETS}
         self.dumps = 0
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
-        lines = ["threads: 1", "admin: off", "identities:"]
-        lines += [f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
+        lines = ["threads: 1", "admin: off"]
+        if uses:
+            lines.append(f"audit: {{path: '{folder}/audit.log', uses: {uses}}}")
+        lines += ["identities:", f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
         routes = ["routes:"]
         for number, (row, (caller, upstream, *_)) in enumerate(BUDGETS.items()):
             certificate, key = leaf
@@ -132,6 +136,8 @@ class Measured:
         source = executable("CARDEA_RELEASE_BIN", ".build/release/cardea", "make release")
         objcopy = executable("CARDEA_OBJCOPY", "objcopy", "apt-get install binutils")
         subprocess.run([objcopy, "--strip-debug", source, binary], check=True)
+        if uses:
+            subprocess.run([binary, "audit", "init", folder / "audit.log"], check=True, capture_output=True)
         valgrind = executable("CARDEA_VALGRIND", "valgrind", "apt-get install valgrind")
         self.vgdb = str(pathlib.Path(valgrind).with_name("vgdb"))
         self.log = open(folder / "log", "wb")
@@ -185,20 +191,25 @@ def answers(port):
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def place(tmp_path_factory):
+    """A folder, an origin, and who vouches for it."""
     folder = tmp_path_factory.mktemp("budgets")
     folder.chmod(0o755)
     authority = Authority(folder / "pki")
     leaf = authority.leaf("localhost", "DNS:localhost,IP:127.0.0.1")
     (folder / "nginx").mkdir()
     with contextlib.closing(Origin(folder / "nginx", leaf)) as origin:
-        with contextlib.closing(Measured(folder, origin, authority, leaf)) as gateway:
-            yield gateway
+        yield folder, origin, authority, leaf
 
 
-@pytest.mark.parametrize("row", BUDGETS)
-def test_an_exchange_costs_no_more_than_it_may(measured, row):
-    _, _, instructions, allocations, calls = BUDGETS[row]
+@pytest.fixture(scope="module")
+def measured(place):
+    with contextlib.closing(Measured(*place)) as gateway:
+        yield gateway
+
+
+def cost(measured, row):
+    """Instructions of an exchange, and its calls."""
     # The first requests make what later ones find: connections, blocks, tables.
     measured.send(row, 60)
     measured.take()
@@ -206,11 +217,31 @@ def test_an_exchange_costs_no_more_than_it_may(measured, row):
     few = measured.take()
     measured.send(row, FEW + MANY)
     many = measured.take()
-    cost = (many.instructions - few.instructions) / MANY
+    instructions = (many.instructions - few.instructions) / MANY
     each = {kind: (many.calls[kind] - few.calls[kind]) / MANY for kind in CALLS}
-    print(f"{row}: {cost:.0f} instructions, {each}")
-    assert cost > 5_000, "nothing was measured"
-    assert cost <= instructions * ALLOWANCE
+    print(f"{row}: {instructions:.0f} instructions, {each}")
+    assert instructions > 5_000, "nothing was measured"
+    return instructions, each
+
+
+@pytest.mark.parametrize("row", BUDGETS)
+def test_an_exchange_costs_no_more_than_it_may(measured, row):
+    _, _, instructions, allocations, calls = BUDGETS[row]
+    took, each = cost(measured, row)
+    assert took <= instructions * ALLOWANCE
     # A connection's first requests and its last may differ from the others by a handful.
+    assert each["allocations"] <= allocations + 0.05
+    assert each["system calls"] <= calls + 0.05
+
+
+@pytest.mark.parametrize("uses", AUDITED)
+def test_a_record_of_its_use_costs_no_allocation_and_no_system_call(place, uses):
+    folder, *others = place
+    row = "1.1 to 1.1"
+    _, _, _, allocations, calls = BUDGETS[row]
+    (folder / uses).mkdir()
+    with contextlib.closing(Measured(folder / uses, *others, uses)) as measured:
+        took, each = cost(measured, row)
+    assert took <= AUDITED[uses] * ALLOWANCE
     assert each["allocations"] <= allocations + 0.05
     assert each["system calls"] <= calls + 0.05

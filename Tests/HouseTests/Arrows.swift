@@ -18,7 +18,8 @@ enum Arrows {
         "Fleet": ["Numbers", "TLS", "World"],
         "Handshakes": ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials"],
         "DataPath": [
-            "Numbers", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS", "Handshakes",
+            "Audit", "Numbers", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS",
+            "Handshakes",
         ],
         "Keeping": [
             "Audit", "Numbers", "World", "HTTP1", "HotCache", "Tokens", "Configuration", "Telemetry", "Reactor", "TLS",

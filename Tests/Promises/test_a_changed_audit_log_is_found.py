@@ -4,12 +4,13 @@ out; a kill at any moment and a full disk leave a log that verifies."""
 import hmac
 import json
 import os
+import re
 import shutil
 import stat
 
 import pytest
 
-from harness import call, eventually
+from harness import call, eventually, free_port
 from small_disk import SmallDisk
 from test_a_rotated_token_survives_a_kill_at_every_write import traced
 
@@ -131,16 +132,29 @@ def test_another_program_verifies_the_log(audited):
     assert verified_otherwise(audited) == audited.verify()["head"]
 
 
-def test_a_refused_secret_is_told_without_the_issuers_words(audited):
+def refusals(audited):
+    audited.wrote("refusal")
+    for record in audited.records():
+        if record["act"] == "refusal":
+            assert record["identity"] == "api" and re.fullmatch("[a-z_]+", record["reason"]), record
+            yield record["reason"]
+
+
+def test_a_refused_secret_is_told_in_a_word(audited):
     gateway = audited.gateway
     (gateway.folder / "client-secret").write_text("a wrong one")
     gateway.secrets.append("a wrong one")
     gateway.start()
     assert gateway.get("/api/employees/1").status in (502, 503)
-    audited.wrote("refusal")
-    for record in audited.records():
-        if record["act"] == "refusal":
-            assert record["identity"] == "api" and " " not in record["reason"], record
+    assert "quarantined" in refusals(audited)
+
+
+def test_an_issuer_that_fails_is_told_in_a_word(audited):
+    gateway = audited.gateway
+    gateway.config["identities"]["api"]["oauth2"]["token_url"] = f"http://127.0.0.1:{free_port()}/token"
+    gateway.start()
+    assert gateway.get("/api/employees/1").status in (502, 503, 504)
+    assert set(refusals(audited)) - {"quarantined"}
 
 
 def test_every_change_is_found(audited):
@@ -265,4 +279,43 @@ def test_a_full_disk_stops_no_caller_and_the_log_goes_on_afterwards(gateway):
         gateway.told(lambda event: event["message"] == "audit log works again")
         assert gateway.stop() == 0
         assert audited.acts().count("reset") == 40
+        audited.verify()
+
+
+def test_uses_are_counted_by_caller_and_minute(audited):
+    gateway = audited.gateway.start()
+    for _ in range(5):
+        assert gateway.get("/api/employees/1").status == 200
+    assert gateway.stop() == 0
+    uses = [record for record in audited.records() if record["act"] == "uses"]
+    assert sum(record["count"] for record in uses) == 5
+    for record in uses:
+        assert (record["caller"], record["identity"]) == ("127.0.0.1", "api") and record["generation"] > 0
+        assert record["minute"].endswith(":00.000Z")
+    audited.verify()
+
+
+def test_each_use_may_be_a_record(gateway):
+    audited = Audited(gateway, uses="each")
+    gateway.start()
+    for _ in range(5):
+        assert gateway.get("/api/employees/1").status == 200
+    audited.wrote("use", 5)
+    assert gateway.stop() == 0
+    assert audited.acts().count("use") == 5
+    audited.verify()
+
+
+@pytest.mark.alone
+def test_without_a_place_for_its_record_no_request_is_served_where_the_file_says_so(gateway):
+    with SmallDisk(gateway.folder / "disk") as disk:
+        audited = Audited(gateway, disk.folder, uses="each", on_trouble="block")
+        gateway.start().warm("/api/employees/1")
+        audited.wrote("use")
+        disk.fill()
+        answer = eventually(lambda: (lambda a: a if a.status == 503 else None)(gateway.get("/api/employees/1")), what="a refusal")
+        assert answer.json["type"].endswith("/audit-unavailable")
+        disk.free()
+        eventually(lambda: gateway.get("/api/employees/1").status == 200, what="an answer again")
+        assert gateway.stop() == 0
         audited.verify()

@@ -150,6 +150,11 @@ CASES = {
         [series("cardea_audit_dropped_total", "0x25 5x20")], {}, "Cardea at edge:9903 has left records out of its audit log",
         [[series("cardea_audit_dropped_total", "5x40")]],
     ),
+    "CardeaAuditBlocks": (
+        [series("cardea_problems_total", "0x20 0+9x20", route="hr", problem="audit-unavailable")], {"route": "hr"},
+        "Requests to hr are refused because the audit log has no place for their records",
+        [[series("cardea_problems_total", "9x40", route="hr", problem="audit-unavailable")], share("issuer-unavailable", 6)],
+    ),
     "CardeaFleetServerAway": (
         states("cardea_shared_state", "degraded", ["connecting", "serving", "degraded"]), {"state": "serving"},
         "Cardea at edge:9903 shares no tokens; steps that send a password wait for the shared server",

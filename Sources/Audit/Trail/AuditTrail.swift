@@ -9,6 +9,11 @@ package import World
 /// become the next group: a busy gateway syncs five times a second.
 public final class AuditTrail: LogThreadWork {
     private let queue: BoundedQueue<AuditRecord>
+    /// From all data loops: a ring that takes without a lock or an allocation.
+    private let uses = BoundedQueue<UseRecord>(capacity: AuditTrail.useCapacity)
+    /// Names of what uses refer to.
+    package let places = UsePlaces()
+    private let routes: NameTable
     private let files: AuditFiles
     private let events: EventLog
     private let time: any TimeSource
@@ -22,19 +27,24 @@ public final class AuditTrail: LogThreadWork {
 
     /// Records that may wait.
     static let capacity = 8192
+    /// Uses that may wait.
+    static let useCapacity = 16_384
 
     /// - Parameters:
     ///   - files: have a key.
     ///   - subjectKey: nil: records name no user.
+    ///   - routes: the log's names of routes.
     ///   - opening: further fields of the first record: which program it is.
     /// - Throws: when there is no key, or it cannot be used.
     package init(
-        _ files: AuditFiles, subjectKey: SubjectKey?, events: EventLog, time: any TimeSource, opening: [AuditField]
+        _ files: AuditFiles, subjectKey: SubjectKey?, events: EventLog, time: any TimeSource,
+        routes: NameTable = NameTable(), opening: [AuditField]
     ) throws(AuditFault) {
         self.files = files
         self.events = events
         self.time = time
         self.subjectKey = subjectKey
+        self.routes = routes
         queue = BoundedQueue(capacity: Self.capacity)
         waker = events.makeWaker()
         written = Mutex(try files.head())
@@ -51,6 +61,17 @@ public final class AuditTrail: LogThreadWork {
         }
         waker.wake()
     }
+
+    /// Leaves a use. For data loops: neither locks nor allocates.
+    /// - Returns: false where there is no place; nothing was counted.
+    package func leave(_ use: UseRecord) -> Bool {
+        guard uses.send(use) else { return false }
+        waker.wake()
+        return true
+    }
+
+    /// So many uses found no place.
+    package func drop(_ count: UInt64) { lost.wrappingAdd(count, ordering: .relaxed) }
 
     /// A user as records name him; nil without `audit.subject_key`.
     package func tag(of subject: some Sequence<UInt8>) -> SubjectTag? { subjectKey?.tag(of: subject) }
@@ -70,7 +91,7 @@ public final class AuditTrail: LogThreadWork {
         // The next turn has its time, and takes all that comes until then.
         if pump.withLock({ $0.isWaiting }) { return true }
         waker.arm()
-        return !queue.hasNext
+        return !queue.hasNext && !uses.hasNext
     }
 
     package func disarm() { waker.disarm() }
@@ -91,6 +112,7 @@ public final class AuditTrail: LogThreadWork {
 
     private func take(_ pump: inout AuditPump) {
         while !pump.isFull, let record = queue.receive() { pump.pending.append(record) }
+        while !pump.isFull, let use = uses.receive() { pump.pending.append(record(of: use)) }
         pump.dropped = dropped
     }
 
@@ -114,6 +136,23 @@ public final class AuditTrail: LogThreadWork {
             time.pause(milliseconds: 10)
         }
         return nil
+    }
+
+    private func record(of use: UseRecord) -> AuditRecord {
+        let (identity, origin) = places.pair(use.place)
+        var caller = LogLine()
+        caller.append(host: use.caller)
+        var fields = [
+            AuditField(.caller, .name(String(decoding: caller.bytes, as: UTF8.self))),
+            AuditField(.identity, .name(identity)), AuditField(.origin, .name(origin)),
+        ]
+        if use.generation > 0 { fields.append(AuditField(.generation, .count(use.generation))) }
+        guard use.route == 0 else {
+            fields.append(AuditField(.route, .name(routes.name(of: use.route))))
+            return AuditRecord(time: use.time, act: .use, fields: fields)
+        }
+        fields += [AuditField(.minute, .time(use.time)), AuditField(.count, .count(UInt64(use.count)))]
+        return AuditRecord(time: Self.wall(time), act: .uses, fields: fields)
     }
 
     /// Nanoseconds since 1970.
@@ -170,8 +209,8 @@ struct AuditPump {
     static let telling: UInt64 = 3_600_000_000_000
     /// Nanoseconds until one that another process stood in the way of is.
     static let turn: UInt64 = 20_000_000
-    /// Records of one group. Each has at most a kilobyte or two, which stays below `AuditFiles.largestGroup`.
-    static let largest = 512
+    /// Records of one group. Few have more than half a kilobyte; all of the longest would still fit into `AuditFiles.largestGroup`.
+    static let largest = 1000
 
     init(opening: AuditRecord) { self.opening = opening }
 
@@ -197,10 +236,12 @@ struct AuditPump {
     }
 
     mutating func wrote(at now: UInt64) {
+        // A full group says that more wait.
+        let isMore = isFull
         opening = nil
         pending.removeAll(keepingCapacity: true)
         told = dropped
-        notBefore = now &+ Self.gathering
+        notBefore = isMore ? now : now &+ Self.gathering
     }
 
     /// Whether the log is to have the head: with the first group, and once an hour while there are groups.

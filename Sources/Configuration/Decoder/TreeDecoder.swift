@@ -95,7 +95,11 @@ struct TreeDecoder {
         guard root.has("audit") else { return nil }
         let reader = root.inside("audit", Keys.audit)
         reader.needRequired()
-        return reader.path("path").map { AuditLog(path: $0, subjectKey: reader.secret("subject_key")) }
+        return reader.path("path").map { path in
+            AuditLog(
+                path: path, subjectKey: reader.secret("subject_key"), uses: reader.word("uses"),
+                onTrouble: reader.word("on_trouble"))
+        }
     }
 
     private mutating func shutdown() -> Shutdown {

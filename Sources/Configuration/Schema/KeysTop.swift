@@ -160,6 +160,14 @@ package enum Keys {
                 "subject_key", .secret,
                 "Under which names of end users become pseudonyms, of at least 16 characters; without it records name no user."
             ),
+            KeySpec(
+                "uses", .words(AuditLog.Uses.self),
+                "Whether uses of credentials are counted by caller, identity, origin, generation and minute, or each is a record.",
+                default: "counted"),
+            KeySpec(
+                "on_trouble", .words(AuditLog.Trouble.self),
+                "'count' serves a request whose use finds no place, as on a full disk, and counts it; 'block' answers 503.",
+                default: "count"),
         ])
 
     static let shutdown = Block(

@@ -60,6 +60,8 @@ public struct Fault: Error, Sendable, Equatable {
         case connectionShared
         // Us.
         case tooManyWaiters, tooManySubjects, tooManyConnections, upstreamBusy, draining, upgrading, outOfMemory
+        /// The audit log has no place for the use of a credential.
+        case auditUnavailable
         case internalFault
     }
 
@@ -81,7 +83,7 @@ public struct Fault: Error, Sendable, Equatable {
             .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected, .connectionShared:
             .upstream
         case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .draining, .upgrading,
-            .outOfMemory, .internalFault:
+            .outOfMemory, .auditUnavailable, .internalFault:
             .gateway
         }
     }

@@ -150,6 +150,8 @@ extension Fault {
             .init(503, "upgrading", "Another process of the gateway takes over", "proxy_internal_response")
         case .outOfMemory:
             .init(503, "out-of-buffers", "The gateway has no buffer left", "connection_limit_reached", closes: true)
+        case .auditUnavailable:
+            .init(503, "audit-unavailable", "The audit log takes no records", "proxy_internal_response")
         case .internalFault:
             .init(500, "internal", "The gateway failed", "proxy_internal_error", closes: true)
         }

@@ -84,6 +84,8 @@ extension Fault.Kind {
         case .draining: "The gateway is ending and takes no new requests."
         case .upgrading: "Another process of the gateway takes over the store, and for a moment nobody obtains tokens."
         case .outOfMemory: "The gateway's memory for messages is in use."
+        case .auditUnavailable:
+            "The audit log has no place for the use of a credential, and 'audit.on_trouble' is 'block'."
         case .internalFault: "A mistake of the gateway's own."
         }
     }
@@ -153,6 +155,8 @@ extension Fault.Kind {
         case .upstreamBusy: "Look at the upstream; else raise limits of the route. Callers may try again."
         case .draining: "Send the request to another gateway; take one that is not ready out of the load balancer."
         case .upgrading: "Send the request again after Retry-After."
+        case .auditUnavailable:
+            "Look at the disk of 'audit.path': the log says why it cannot be written. It is tried again each second."
         case .outOfMemory: "Lower limits.connections or raise the memory of the machine. Callers may try again."
         case .internalFault: "Report it, as SECURITY.md or CONTRIBUTING.md say, with the log around it."
         }

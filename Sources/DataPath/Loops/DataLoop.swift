@@ -1,3 +1,4 @@
+package import Audit
 internal import Glibc
 internal import HTTP1
 internal import HTTP2
@@ -24,6 +25,8 @@ package final class DataLoop {
     private var memoryTrim: MemoryTrim!
     private(set) var metrics: LoopMetrics
     private(set) var access: AccessRing?
+    /// Nil without `audit`.
+    let uses: UseWatch?
     let events: EventLog
 
     /// Scratch heads: valid from a parse to the next one on this loop.
@@ -77,7 +80,7 @@ package final class DataLoop {
         index: Int, loop: Loop, plan: GatewayPlan, reader: consuming Reader, keeper: any KeeperInbox,
         metrics: LoopMetrics,
         access: AccessRing?, events: EventLog, resolver: any NameResolver, random: any RandomSource,
-        local: LocalAddresses, census: AddressCensus?
+        local: LocalAddresses, census: AddressCensus?, uses: UseCounter? = nil
     ) {
         self.index = index
         self.loop = loop
@@ -85,6 +88,7 @@ package final class DataLoop {
         self.reader = reader
         self.metrics = metrics
         self.access = access
+        self.uses = uses.map { UseWatch($0, loop: loop) }
         self.events = events
         self.resolver = resolver
         self.random = random
@@ -472,5 +476,6 @@ package final class DataLoop {
         for caller in callers.members { caller.close() }
         for connection in http2Callers.members { connection.end(.none) }
         for group in groups { group?.closeIdle() }
+        uses?.finish()
     }
 }

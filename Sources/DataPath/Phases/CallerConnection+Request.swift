@@ -32,12 +32,14 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
+                guard isAudited(on: route, generation: token.generation) else { return Self.unaudited }
                 guard let line = self.credential(around: token.bytes, of: route) else { return Self.oversized }
                 composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
             }
         } else {
             let carried = exchange.token.carried
-            if case .carried = exchange.machine.credential, let carried {
+            if case .carried(_, let generation) = exchange.machine.credential, let carried {
+                guard isAudited(on: route, generation: generation) else { return Self.unaudited }
                 let fits = carried.withBytes { ready in
                     guard let line = self.credential(around: ready, of: route) else { return false }
                     composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
@@ -92,6 +94,15 @@ extension CallerConnection {
         guard let field = data.requestHead.first(.te) else { return false }
         return input[field].elementsEqual("trailers".utf8)
     }
+
+    /// Takes a place in the audit log, where there is one, before the credential is added.
+    @inline(__always)
+    private func isAudited(on route: RoutePlan, generation: UInt64) -> Bool {
+        guard let uses = data.uses else { return true }
+        return uses.note(self, of: route, generation: generation)
+    }
+
+    private static var unaudited: Exchange.Action { .fault(Fault(.auditUnavailable, retryAfter: 1)) }
 
     private static var oversized: Exchange.Action {
         .fault(

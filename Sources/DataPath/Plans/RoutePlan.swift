@@ -58,6 +58,8 @@ package final class RoutePlan: Sendable {
     let halfClosedTimeout: UInt64
     /// The route answers token requests itself; its upstream is then never connected to.
     let tokenStub: TokenStubPlan?
+    /// Number of identity and origin in the audit log.
+    let usePlace: UInt16
 
     package init(
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
@@ -68,7 +70,7 @@ package final class RoutePlan: Sendable {
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
-        tokenStub: TokenStubPlan? = nil
+        tokenStub: TokenStubPlan? = nil, usePlace: UInt16 = 0
     ) {
         self.index = index
         self.number = number
@@ -103,6 +105,7 @@ package final class RoutePlan: Sendable {
         self.idleTimeout = idleTimeout
         self.halfClosedTimeout = halfClosedTimeout
         self.tokenStub = tokenStub
+        self.usePlace = usePlace
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Audit
 internal import Configuration
 internal import DataPath
 internal import Handshakes
@@ -18,12 +19,14 @@ struct CompiledConfiguration {
     /// - Parameters:
     ///   - persists: whether identities may keep what they get.
     ///   - loops: that will serve.
+    ///   - usePlaces: numbers for the audit log; nil without `audit`.
     ///   - earlier: the compiler of the configuration that runs, whose files need not be read again.
     ///   - predecessor: what the configuration that runs leaves to this one.
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, persists: Bool,
         cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable(),
-        platform: Platform = .machine, earlier: IdentityCompiler? = nil, predecessor: Predecessor? = nil
+        usePlaces: UsePlaces? = nil, platform: Platform = .machine, earlier: IdentityCompiler? = nil,
+        predecessor: Predecessor? = nil
     ) throws(GatewayFault) {
         identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: persists,
@@ -33,7 +36,8 @@ struct CompiledConfiguration {
         identities = try identityCompiler.compile(configuration.identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: loops, routeNames: routeNames, faultNames: faultNames, predecessor: predecessor)
+            loops: loops, routeNames: routeNames, faultNames: faultNames, usePlaces: usePlaces,
+            predecessor: predecessor)
         plan = try compiler.compile()
         self.compiler = compiler
     }

@@ -1,3 +1,4 @@
+internal import Audit
 internal import Configuration
 internal import DataPath
 internal import Glibc
@@ -21,6 +22,7 @@ struct GatewayCompiler {
     let loops: Int
     let routeNames: NameTable
     let faultNames: NameTable
+    let usePlaces: UsePlaces?
     let predecessor: Predecessor
     let edition: Edition
 
@@ -49,7 +51,8 @@ struct GatewayCompiler {
 
     init(
         configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
-        loops: Int, routeNames: NameTable, faultNames: NameTable, predecessor: Predecessor? = nil
+        loops: Int, routeNames: NameTable, faultNames: NameTable, usePlaces: UsePlaces? = nil,
+        predecessor: Predecessor? = nil
     ) {
         let predecessor = predecessor ?? .none(cache)
         self.predecessor = predecessor
@@ -62,6 +65,7 @@ struct GatewayCompiler {
         self.loops = loops
         self.routeNames = routeNames
         self.faultNames = faultNames
+        self.usePlaces = usePlaces
         // `identities` are those of the configuration, in its order.
         members = Dictionary(
             zip(configuration.identities, identities).map { ($0.name, Member(configured: $0, kept: $1)) }
@@ -200,7 +204,8 @@ struct GatewayCompiler {
                 passesFinalRefusal: route.onRejected.final == .pass,
                 answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
-                halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds)))
+                halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
+                usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0))
     }
 
     /// The settings of a route that decide for whom and for what a request is; routes with equal ones share a number.

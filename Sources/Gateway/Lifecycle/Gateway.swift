@@ -88,7 +88,8 @@ public final class Gateway: Sendable {
         self.cache = cache
         let compiled = try CompiledConfiguration(
             configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
-            loops: loopCount, routeNames: log.routes, faultNames: log.faults, platform: platform)
+            loops: loopCount, routeNames: log.routes, faultNames: log.faults, usePlaces: audit?.places,
+            platform: platform)
         let plan = compiled.plan
 
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
@@ -118,6 +119,8 @@ public final class Gateway: Sendable {
             ClientKeyWatch(compiled.identityCompiler, keeper: keeper, events: log.events))
         metrics = MetricBoard()
         let counters = plan.edition.count(plan.metrics, on: metrics, loops: loopCount)
+        let usePolicy = UsePolicy(
+            recordsEach: configuration.audit?.uses == .each, blocks: configuration.audit?.onTrouble == .block)
         let rings = configuration.log.access == .off ? [] : counters.map { _ in log.makeRing() }
         let local = LocalAddresses.snapshot()
         let census = plan.limits.perAddress.map { AddressCensus(limit: $0) }
@@ -130,7 +133,8 @@ public final class Gateway: Sendable {
                         DataLoop(
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
                             metrics: counters[index], access: rings.isEmpty ? nil : rings[index], events: log.events,
-                            resolver: resolver, random: platform.random, local: local, census: census)))
+                            resolver: resolver, random: platform.random, local: local, census: census,
+                            uses: audit.map { UseCounter($0, usePolicy) })))
             } catch { throw GatewayFault("\(error)") }
         }
         self.loops = loops

@@ -25,16 +25,23 @@ public struct LogAddress: Sendable, Equatable {
         self.port = port
     }
 
+    /// The address without its port: `192.0.2.1`, `2001:db8::1`, `unix`, or nothing.
+    func writeHost(to line: inout LogLine) {
+        switch family {
+        case .none: break
+        case .unix: line.append("unix")
+        case .ipv4: writeOctets(to: &line)
+        case .ipv6: writeGroups(to: &line)
+        }
+    }
+
     /// `192.0.2.1:80`, `[2001:db8::1]:80`, `unix`, or nothing.
     func write(to line: inout LogLine) {
         switch family {
         case .none: break
         case .unix: line.append("unix")
         case .ipv4:
-            for (position, shift) in [24, 16, 8, 0].enumerated() {
-                if position > 0 { line.append(".") }
-                line.append(decimal: low >> UInt64(shift) & 0xff)
-            }
+            writeOctets(to: &line)
             line.append(":")
             line.append(decimal: UInt64(port))
         case .ipv6:
@@ -42,6 +49,13 @@ public struct LogAddress: Sendable, Equatable {
             writeGroups(to: &line)
             line.append("]:")
             line.append(decimal: UInt64(port))
+        }
+    }
+
+    private func writeOctets(to line: inout LogLine) {
+        for (position, shift) in [24, 16, 8, 0].enumerated() {
+            if position > 0 { line.append(".") }
+            line.append(decimal: low >> UInt64(shift) & 0xff)
         }
     }
 

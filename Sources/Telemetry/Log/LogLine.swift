@@ -62,6 +62,9 @@ package struct LogLine {
         append(decimal: nanoseconds / 1_000 % 1_000, digits: 3)
     }
 
+    /// An address without its port.
+    package mutating func append(host: LogAddress) { host.writeHost(to: &self) }
+
     /// RFC 3339 in UTC with milliseconds.
     package mutating func append(time nanoseconds: UInt64) {
         let seconds = nanoseconds / 1_000_000_000

@@ -55,7 +55,7 @@ struct Run: ParsableCommand {
         let sandbox = Sandbox.enter(loaded, command: command, events: events)
         let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
         let audit: AuditTrail?
-        do throws(GatewayFault) { audit = try AuditPlace.trail(configuration, events, version: Cardea.version) } catch {
+        do throws(GatewayFault) { audit = try AuditPlace.trail(configuration, log, version: Cardea.version) } catch {
             takeover?.fail("\(error)")
             throw ExitCode(ExitStatus.configuration, saying: "\(error)")
         }

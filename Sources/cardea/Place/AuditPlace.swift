@@ -10,14 +10,14 @@ enum AuditPlace {
     /// The trail of a gateway; nil without `audit`.
     /// - Parameter version: of the program, for the first record.
     /// - Throws: where the log has no key, or a secret cannot be had: a gateway that is to be audited does not serve without.
-    static func trail(_ configuration: Configuration, _ events: EventLog, version: String) throws(GatewayFault)
+    static func trail(_ configuration: Configuration, _ log: LogThread, version: String) throws(GatewayFault)
         -> AuditTrail?
     {
         guard let audit = configuration.audit else { return nil }
         let key = try subjectKey(audit)
         do throws(AuditFault) {
             return try AuditTrail(
-                AuditFiles(audit.path), subjectKey: key, events: events, time: SystemTime(),
+                AuditFiles(audit.path), subjectKey: key, events: log.events, time: SystemTime(), routes: log.routes,
                 opening: [AuditField(.version, .name(version))])
         } catch { throw GatewayFault("audit: \(error)") }
     }
