@@ -77,8 +77,8 @@ import Testing
         }
         let known: Set = [
             "configuration.include", "store.path", "audit.path", "admin.socket", "intercept.ca",
-            "listener_tls.certificate", "listener_tls.client_ca", "listener_tls.ocsp", "tls.certificate", "signing.certificate",
-            "client_certificate.certificate", "oam_assertion.certificate",
+            "listener_tls.certificate", "listener_tls.client_ca", "listener_tls.ocsp", "tls.certificate",
+            "signing.certificate", "client_certificate.certificate", "oam_assertion.certificate",
         ]
         #expect(keys == known)
     }
