@@ -83,7 +83,10 @@ def test_acts_are_told_and_secrets_are_not(audited):
     assert gateway.get("/api/employees/1").status == 200
     assert gateway.command("reset", "api")[0] == 0
     gateway.config["log"]["level"] = "debug"
-    gateway.file.write_text(json.dumps(gateway.config, indent=2))
+    # Put in place whole: a file that is read while it is being written is a reload that was refused, an act more.
+    beside = gateway.folder / "beside.yaml"
+    beside.write_text(json.dumps(gateway.config, indent=2))
+    beside.replace(gateway.file)
     gateway.told(lambda event: event["message"] == "reload done")
     assert gateway.command("store", "rotate")[0] == 0
     audited.wrote("rotation")
