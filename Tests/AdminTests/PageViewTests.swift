@@ -129,7 +129,7 @@ import Testing
         (IdentityState.fresh, "renewal in 1 m 50 s"), (.refreshDue, "renewal is due, its token expires in 4 m 56 s"),
         (.renewalFailing, "next try in 12 s, its token expires in 4 m 56 s"), (.negative, "next try in 12 s"),
         (.expiredServed, "its expired token is served, next try in 12 s"),
-        (.quarantined, "not sent again until its secret changes or it is reset"),
+        (.quarantined, "waits for a new secret or a reset"),
         (.loginNeeded, "a person has to log in"), (.acquiring, "a token is on its way"),
         (.idle, "the first request asks for a token"),
     ])

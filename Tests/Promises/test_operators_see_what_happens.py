@@ -1,6 +1,7 @@
 """Promise: health, metrics, logs and the command line tell the state, and never a token."""
 
 import json
+import re
 
 import pytest
 
@@ -114,6 +115,25 @@ def test_the_page_tells_no_secret_and_loads_nothing(hot):
     text = answer.body.decode()
     assert "hr" in text and "<script src" not in text and "http://" not in text.replace("http://127.0.0.1", "")
     hot.tells_no_secret(text)
+
+
+def test_the_page_has_a_time_line_of_the_last_day(hot):
+    def last_day():
+        return re.search(r"<b>Last day:</b> (.*?)</figcaption>", hot.ask("/").body.decode(), re.DOTALL)[1]
+
+    # The first request found out by a challenge which token is needed.
+    assert last_day().startswith("1 granted, 0 failed, 1 replayed.") and "when this process began" in last_day()
+    for _ in range(5):
+        hot.get()
+    assert last_day().startswith("1 granted, 0 failed, 1 replayed.")
+    hot.lab.post("/revoke")
+    assert hot.get().status == 200
+    assert last_day().startswith("2 granted, 0 failed, 2 replayed.") and "renewal in" in last_day()
+    taken = "cardea_replays_total", (("result", "accepted"), ("route", "hr"))
+    eventually(lambda: hot.metrics()[taken] == 2, what="the same count in the metrics")
+    hot.kill()
+    hot.start()
+    assert last_day().startswith("0 granted, 0 failed, 0 replayed.")
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])

@@ -4,7 +4,7 @@ extension IdentityFacts {
     /// What comes next, in words for a person: of several tokens the one whose time comes first.
     var nextStep: String {
         switch state {
-        case .quarantined: return "not sent again until its secret changes or it is reset"
+        case .quarantined: return "waits for a new secret or a reset"
         case .storeUnusable: return "waits until the store can be read"
         case .loginNeeded: return "a person has to log in"
         case .loginDue:

@@ -14,8 +14,8 @@ extension Page {
         return """
             <section aria-labelledby="identities">
             <div class="title"><h2 id="identities">Identities</h2>\
-            <span class="legend" aria-hidden="true"><i class="k past"></i>age <i class="k left"></i>until refresh \
-            <i class="k ahead"></i>until expiry</span></div>
+            <span class="legend" aria-hidden="true">last day <i class="k granted"></i>granted \
+            <i class="k failed"></i>failed <i class="k replayed"></i>replayed</span></div>
             \(shown.isEmpty ? nothingFound("identity") ?? none : list(lines))\
             \(leftOut(shown.count - Self.maximumIdentities, "identities"))</section>
 
@@ -24,19 +24,20 @@ extension Page {
 
     private func line(on identity: IdentityFacts, isOpen: Bool, tokens limit: Int) -> HTML {
         let (status, state) = (identity.status, identity.state)
+        let day = DayFacts(status.day, age: facts.age)
         let waiting = span("chip busy", "\(grouped(UInt64(max(identity.waiting, 0)))) waiting")
         return """
             <li><details class="line identity \(state.tone.rawValue)"\(isOpen ? " open" : nil)><summary>\
             <h3>\(shortened(status.name, to: 80))</h3>\(span("sub", shortened(status.scheme, to: 40)))\
             <span class="mood">\(span("chip \(state.tone.rawValue)", state.rawValue))\
             \(identity.waiting > 0 ? waiting : nil)</span>\
-            \(span("next", identity.nextStep))</summary>
-            \(details(of: identity, tokens: limit))</details></li>
+            \(span("next", identity.nextStep))\(strip(of: day))</summary>
+            \(details(of: identity, day, tokens: limit))</details></li>
 
             """
     }
 
-    private func details(of identity: IdentityFacts, tokens limit: Int) -> HTML {
+    private func details(of identity: IdentityFacts, _ day: DayFacts, tokens limit: Int) -> HTML {
         let status = identity.status
         let shown = mostTelling(identity.tokens, limit: limit)
         var notes: [String] = []
@@ -49,9 +50,9 @@ extension Page {
             \(identity.tokens.isEmpty ? quiet(absence(in: identity)) : nil)\
             \(shown.map { life(of: $0, saysState: identity.tokens.count > 1) })\(notes.map(quiet))\
             \(leftOut(identity.tokens.count - shown.count, "tokens"))\(failures(of: identity, shown))
-            <dl class="counts">\(count("granted", status.grants, .quiet))\
-            \(count("failed", status.failures, .warn))\
-            \(count("waiting", UInt64(max(identity.waiting, 0)), .busy))</dl>
+            \(figure(of: day, identity))<dl class="counts">\(count("granted since the start", status.grants, .quiet))\
+            \(count("failed since the start", status.failures, .warn))\
+            \(count("waiting now", UInt64(max(identity.waiting, 0)), .busy))</dl>
             \(`operator` == .isSignedIn ? buttons(of: identity) : nil)</div>
             """
     }

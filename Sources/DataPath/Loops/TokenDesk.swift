@@ -103,7 +103,8 @@ package final class TokenDesk {
     }
 
     private func park(_ caller: CallerConnection) -> Ticket {
-        lastTicket += 1
+        // An odd number where the request was challenged: the keeper counts those that it sends out again.
+        lastTicket += (lastTicket & 1 == 1) == (caller.exchange.machine.phase == .parked) ? 2 : 1
         caller.exchange.token.ticket = lastTicket
         count(caller)
         parked[lastTicket] = caller

@@ -24,12 +24,16 @@ package enum LoopReport: Sendable {
 /// Names one parked request of one loop. Never reused.
 package struct Ticket: Hashable, Sendable {
     package let loop: Int
+    /// An odd one belongs to a request that was challenged.
     package let number: UInt64
 
     package init(loop: Int, number: UInt64) {
         self.loop = loop
         self.number = number
     }
+
+    /// Its request was sent and challenged, and goes out again when it is given a credential.
+    package var followsChallenge: Bool { number & 1 == 1 }
 }
 
 package struct ParkedRequest: Sendable {

@@ -45,7 +45,11 @@ package final class KeptIdentity: @unchecked Sendable {
     var preview: (at: UInt64, facts: [IdentityFact])?
     /// Denials of a short time ago, by resource; bounded.
     var denials: [String: (until: UInt64, reason: String)] = [:]
-    var grants: UInt64 = 0
+    private(set) var grants: UInt64 = 0
+    /// The last day, for operators.
+    private(set) var day = IdentityDay()
+    /// When a reload brought it; 0 where the process began with it.
+    var arrivedAt: UInt64 = 0
     /// Grants with fewer scopes than were asked for, and tokens that another key's wider one stood in for.
     var narrowerGrants: UInt64 = 0
     var borrowings: UInt64 = 0
@@ -76,11 +80,21 @@ package final class KeptIdentity: @unchecked Sendable {
             failed(IssuerTrail.words("\(failure)", asking: server), at: now)
         }
         failures[failure.word, default: 0] += 1
+        day.note(.failure, at: now)
     }
+
+    func noteGrant(at now: UInt64) {
+        grants += 1
+        day.note(.grant, at: now)
+    }
+
+    /// A request goes out again with a credential of it.
+    func noteReplay(at now: UInt64) { day.note(.replay, at: now) }
 
     func noteRefusal(byUpstream reason: String, at now: UInt64) {
         failed(reason, at: now)
         failures[.credentialRejected, default: 0] += 1
+        day.note(.failure, at: now)
     }
 
     package init(plan: IdentityPlan, digest: IdentityDigest, policy: IdentityPolicy, account: Account?, issuer: Origin?)

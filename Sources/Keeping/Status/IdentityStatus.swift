@@ -44,6 +44,27 @@ public struct IdentityStatus: Sendable {
     public var waiting = 0
     /// Since `lastFailure`, in nanoseconds.
     public var lastFailureAgo: UInt64?
+    /// What happened in the last day.
+    public var day = DayStatus()
+}
+
+/// An identity's last day, as one moment sees it.
+public struct DayStatus: Sendable {
+    /// Counts by quarters of an hour.
+    public var day = IdentityDay()
+    /// The moment, nanoseconds of `CLOCK_BOOTTIME`.
+    public var at: UInt64 = 0
+    /// Nanoseconds that the identity has been in the configuration at most: the process may be younger.
+    public var known: UInt64 = 0
+
+    /// Of an identity that nothing is known of.
+    public init() {}
+
+    init(_ identity: KeptIdentity, at now: UInt64) {
+        day = identity.day
+        at = now
+        known = now - min(now, identity.arrivedAt)
+    }
 }
 
 extension IdentityStatus {
@@ -58,7 +79,8 @@ extension IdentityStatus {
             refreshTokensRefused: identity.refreshTokensRefused, grantTimes: identity.grantTimes,
             negativeHits: identity.negativeHits, logins: identity.loginResults, lastFailure: identity.lastFailure,
             lastTrouble: identity.lastTrouble.map { TroubleStatus($0, at: now) },
-            lastFailureAgo: identity.lastFailure.map { _ in now - min(now, identity.lastFailureAt) })
+            lastFailureAgo: identity.lastFailure.map { _ in now - min(now, identity.lastFailureAt) },
+            day: DayStatus(identity, at: now))
     }
 }
 

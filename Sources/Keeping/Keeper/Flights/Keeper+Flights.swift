@@ -115,7 +115,7 @@ extension Keeper {
         token.lastFailure = nil
         token.secretFault = nil
         token.grants += 1
-        token.identity.grants += 1
+        token.identity.noteGrant(at: now)
         token.identity.recovered(at: now)
         apply(
             token.machine.landed(

@@ -62,6 +62,7 @@ extension Keeper {
 
     /// - Returns: what each of the compiled ones became: itself, or the one that was there.
     private func takeIdentities(_ next: KeeperChange) -> [ObjectIdentifier: KeptIdentity] {
+        for identity in next.identities { identity.arrivedAt = now }
         let arrival = catalogue.take(identities: next.identities)
         for token in tokens.all.inOrder {
             let identity = ObjectIdentifier(token.identity)

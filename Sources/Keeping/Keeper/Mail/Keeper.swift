@@ -157,7 +157,10 @@ package actor Keeper: KeeperInbox {
     /// The loop has it after this turn.
     func order(_ order: KeeperOrder, to loop: Int) { resources.postman.order(order, to: loop) }
 
-    func answer(_ ticket: Ticket, _ answer: TokenAnswer) { order(.request(ticket, answer), to: ticket.loop) }
+    func answer(_ ticket: Ticket, _ answer: TokenAnswer) {
+        if ticket.followsChallenge, case .use(let slot, _) = answer { tokens[slot]?.identity.noteReplay(at: now) }
+        order(.request(ticket, answer), to: ticket.loop)
+    }
 
     // MARK: - Interpreting a token's machine
 

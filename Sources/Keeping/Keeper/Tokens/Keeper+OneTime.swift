@@ -55,7 +55,8 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, environment: environment)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
-            identity.grants += 1
+            identity.noteGrant(at: now)
+            if ticket.followsChallenge { identity.noteReplay(at: now) }
             identity.recovered(at: now)
             return .once(Secret(line))
         } catch {
