@@ -1,3 +1,4 @@
+import contextlib
 import pathlib
 import sys
 
@@ -5,6 +6,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Promises"))
 
+from harness import Lab
 from roots import Packages
 
 
@@ -17,3 +19,9 @@ def pytest_configure(config):
 def packages(tmp_path_factory):
     """The same tree as two versions of the package."""
     return Packages(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.fixture(scope="session")
+def page_lab():
+    with contextlib.closing(Lab()) as lab:
+        yield lab
