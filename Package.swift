@@ -138,8 +138,8 @@ let package = Package(
         tests(
             "DataPath",
             [
-                "Configuration", "Gateway", "HTTP1", "HTTP2", "Handshakes", "HotCache", "Reactor", "Scenes",
-                "ScriptedKernel", "TLS", "TLSTests", "Telemetry", "Tokens",
+                "Configuration", "Gateway", "HTTP1", "HTTP2", "Handshakes", "HotCache", "Octets", "Reactor", "Scenes",
+                "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "Tokens",
             ]),
         tests(
             "Keeping",

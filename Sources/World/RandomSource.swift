@@ -2,9 +2,14 @@
 public protocol RandomSource: Sendable {
     /// - Parameter count: octets that are wanted; fewer than one give none.
     func bytes(_ count: Int) -> [UInt8]
+    /// Fills memory that the caller owns. The real form allocates nothing.
+    func fill(_ memory: UnsafeMutableRawBufferPointer)
 }
 
 extension RandomSource {
+    /// By `bytes`.
+    public func fill(_ memory: UnsafeMutableRawBufferPointer) { memory.copyBytes(from: bytes(memory.count)) }
+
     /// Any number of 64 bits.
     public func number() -> UInt64 { bytes(8).reduce(0) { $0 << 8 | UInt64($1) } }
 

@@ -68,8 +68,6 @@ enum Seams {
             ["SystemTime()"], "the age of a proof; OpenSSL dates sessions by the same machine"),
         "Sources/TLS/Keys/SealingKeyRing.swift": Implementation(
             ["SystemRandom.fill("], "nonces of seals, which must differ whatever is simulated"),
-        "Sources/DataPath/Loops/DataLoop.swift": Implementation(
-            ["Hasher("], "identifiers that tell nothing, keyed by the runtime's seed, which the environment can fix"),
         "Sources/DataPath/Mail/TakenPaths.swift": Implementation(
             ["Hasher("], "a filter whose order nobody sees, keyed by the runtime's seed"),
         "Sources/HotCache/KeyTable.swift": Implementation(

@@ -153,4 +153,28 @@ import Testing
         let (one, other) = (Array(one.utf8), Array(other.utf8))
         #expect(one.withUnsafeBytes { one in other.withUnsafeBytes { one.isEqualInConstantTime(to: $0) } } == isEqual)
     }
+
+    // MARK: - Eight hexadecimal digits in one word
+
+    @Test(arguments: [0, 1, 0x0123_4567, 0x89ab_cdef, 0xffff_ffff, 0xa0a0_0a0a, 0x9999_aaaa] as [UInt32])
+    func `eight digits are those of the number`(number: UInt32) {
+        let word = Hexadecimal.digits(of: number)
+        let text = withUnsafeBytes(of: word.bigEndian) { String(decoding: $0, as: UTF8.self) }
+        let plain = String(number, radix: 16)
+        #expect(text == String(repeating: "0", count: 8 - plain.count) + plain)
+        #expect(Hexadecimal.number(of: word) == number)
+    }
+
+    @Test func `no octet but a small digit is read`() {
+        for octet in UInt8.min...UInt8.max {
+            for place in 0..<8 {
+                var text = Array("0123abcd".utf8)
+                text[place] = octet
+                let word = text.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+                let isDigit = octet.isDigit || (0x61...0x66).contains(octet)
+                let expected = isDigit ? UInt32(String(decoding: text, as: UTF8.self), radix: 16) : nil
+                #expect(Hexadecimal.number(of: word) == expected, "\(octet) at \(place)")
+            }
+        }
+    }
 }

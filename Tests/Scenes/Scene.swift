@@ -30,6 +30,9 @@ final class Scene {
     private var kept: [KeptRoute]
     private var slots: [AccessKey: Slot]
 
+    /// Names of identities, by the numbers that access records have.
+    var logNames: NameTable { log.identities }
+
     /// Connections that the gateway made, in order.
     var upstreams: [Peer] { kernel.connections }
 
@@ -48,7 +51,7 @@ final class Scene {
         log = LogThread(events: try Self.events.get(), format: .text)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
-            routeNames: log.routes, faultNames: log.faults)
+            routeNames: log.routes, faultNames: log.faults, identityNames: log.identities)
         plan = try gateway.compile()
         nextRoute = gateway.numbers.next
         kept = gateway.keptRoutes
@@ -79,7 +82,7 @@ final class Scene {
         let (slots, cache) = (self.slots, self.cache)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache, loops: 1,
-            routeNames: log.routes, faultNames: log.faults,
+            routeNames: log.routes, faultNames: log.faults, identityNames: log.identities,
             predecessor: Predecessor(
                 edition: running.edition.number, limits: running.limits, listeners: running.listeners,
                 upstreams: running.upstreams,

@@ -26,13 +26,16 @@ import Testing
         record.cache = .grant
         record.replayed = true
         record.fault = names.intern("upstream-closed")
+        record.identity = names.intern("payroll")
+        let id = String(repeating: "a.B-9_", count: 20)
+        Array(id.utf8).withUnsafeBytes { record.setRequestID($0) }
         record.setTrace(high: 0x0123_4567_89ab_cdef, low: 1)
         "GET".withCString { record.setMethod(UnsafeRawBufferPointer(start: $0, count: 3)) }
         let path = "/" + String(repeating: "x", count: 250)
         Array(path.utf8).withUnsafeBytes { record.setPath($0) }
         var lines: [String] = []
         for (format, word) in [(LogFormat.json, "json"), (.text, "text")] {
-            var formatter = LogFormatter(format: format, routes: names, faults: names)
+            var formatter = LogFormatter(format: format, routes: names, faults: names, identities: names)
             formatter.write(record)
             lines.append("\(word): " + String(decoding: formatter.line.bytes.dropLast(), as: UTF8.self))
         }

@@ -49,7 +49,7 @@ struct TreeDecoder {
             identities: identities.all, routes: routes, listeners: listeners.all, store: store,
             storeMarks: StoreMarks(path: storeReader.mark("path"), key: storeReader.mark("key")),
             admin: admin(store: store), name: root.text("name"), limits: limits(), log: log(), audit: audit(),
-            auditMark: root.mark("audit"), shutdown: shutdown(),
+            auditMark: root.mark("audit"), tracing: tracing(), shutdown: shutdown(),
             threads: root.integer("threads"), sandbox: root.boolean("sandbox"), secretFiles: root.word("secret_files"),
             nat64: nat64(),
             places: WrittenPlaces(root.node ?? Node(content: .map([]), mark: root.mark)))
@@ -100,6 +100,11 @@ struct TreeDecoder {
                 path: path, subjectKey: reader.secret("subject_key"), uses: reader.word("uses"),
                 onTrouble: reader.word("on_trouble"))
         }
+    }
+
+    func tracing() -> Tracing? {
+        if root.entry("tracing")?.value.map == nil, !root.boolean("tracing") { return nil }
+        return Tracing(ratio: root.inside("tracing", Keys.tracing).parsed("ratio", Units.share) ?? 0)
     }
 
     private mutating func shutdown() -> Shutdown {

@@ -138,6 +138,7 @@ extension TreeDecoder {
         route.forwarded = forwarded(reader)
         route.cacheControl = reader.word("cache_control")
         route.serverTiming = reader.boolean("server_timing")
+        route.requestID = reader.word("request_id")
         route.paths = reader.word("paths")
         route.http = reader.word("http")
         route.allowCleartext = reader.boolean("allow_cleartext")

@@ -88,6 +88,15 @@ extension TreeDecoder {
         if let name = names.first(where: { written.contains($0.lowercased()) }) {
             reader.refuse("headers", "edits '\(name)', which 'forwarded' writes")
         }
+        if route.requestID != .pass, let name = names.first(where: { $0.lowercased() == "x-request-id" }) {
+            reader.refuse("headers", "edits '\(name)', which 'request_id' writes")
+        }
+        let traced = ["traceparent", "tracestate"]
+        if let name = route.headers.set.map(\.name).first(where: { traced.contains($0.lowercased()) }), tracing() != nil
+        {
+            reader.refuse(
+                "headers", "sets '\(name)', which 'tracing' writes; 'remove' alone keeps it from the upstream")
+        }
     }
 
     private mutating func checkCallers(_ route: Route, _ reader: BlockReader, place: String) {

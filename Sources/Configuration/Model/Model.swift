@@ -22,6 +22,8 @@ public struct Configuration: Sendable {
     public var audit: AuditLog?
     /// Where `audit` stands in the file.
     public var auditMark: Mark
+    /// `tracing`; nil: off.
+    public var tracing: Tracing?
     /// `shutdown`.
     public var shutdown: Shutdown
     /// Data loops; nil: the CPU limit rounded up, at most 4.
@@ -90,6 +92,12 @@ public struct Log: Sendable, Equatable {
     public var format: Format
     /// `log.access`.
     public var access: Access
+}
+
+/// `tracing`: traces of requests.
+public struct Tracing: Sendable, Equatable {
+    /// The share of requests that are sampled, in millionths: 0 to 1,000,000.
+    public var ratio: Int
 }
 
 /// `shutdown`: the two stages of an end.

@@ -60,6 +60,16 @@ public struct Route: Sendable, Equatable {
     /// The word that tells shared caches before us about answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
+    /// What becomes of `X-Request-Id`.
+    public enum RequestID: String, Sendable, CaseIterable {
+        /// It passes as the caller sent it.
+        case pass
+        /// The upstream gets the request's id.
+        case send
+        /// The upstream gets it, and the caller in the answer.
+        case echo
+    }
+
     /// How much of the upstream is taken at most, over all loops.
     public struct Limits: Sendable, Equatable {
         /// nil: no limit.
@@ -136,6 +146,8 @@ public struct Route: Sendable, Equatable {
     public var cacheControl = CacheControl.private
     /// Whether answers carry our `Server-Timing`.
     public var serverTiming = false
+    /// `request_id`.
+    public var requestID = RequestID.pass
     /// `paths`.
     public var paths = Paths.strict
     /// `on_rejected`.

@@ -141,7 +141,8 @@ struct Checker {
     /// Short numbers and words help; anything that may hold a password is left out.
     private func shown(_ scalar: Node.Scalar, _ type: ValueType) -> String {
         switch type {
-        case .duration, .size, .integer, .boolean, .text(.refreshAhead): ": \(Quoted.short(scalar.written))"
+        case .duration, .size, .integer, .boolean, .text(.refreshAhead), .text(.share):
+            ": \(Quoted.short(scalar.written))"
         default: ""
         }
     }

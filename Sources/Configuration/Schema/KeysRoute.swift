@@ -48,6 +48,10 @@ extension Keys {
                 "server_timing", .onOff, "Whether answers carry Server-Timing: token, connection, upstream.",
                 default: "off"),
             KeySpec(
+                "request_id", .words(Route.RequestID.self),
+                "X-Request-Id: pass leaves the caller's as it came; send gives the upstream the id that the access record has, which is the caller's own where it has at most 64 of A-Z a-z 0-9 . _ -, and made otherwise; echo tells the caller too, in the answer."
+            ),
+            KeySpec(
                 "paths", .words(Route.Paths.self),
                 "Whether ambiguous paths are refused or passed, also one that reads as another route's to servers that have no case, take ;… off, add a slash, or resolve dots and doubled or encoded slashes."
             ),

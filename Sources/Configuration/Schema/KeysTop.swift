@@ -23,6 +23,10 @@ package enum Keys {
                 KeySpec("log", .block(log), "Events on standard error, access records on standard output."),
                 KeySpec(
                     "audit", .block(audit), "A log of acts that shows every later change; without it none is written."),
+                KeySpec(
+                    "tracing", .either([.onOff, .block(tracing)]),
+                    "Whether each request belongs to a trace (W3C Trace Context), the caller's or one that begins here, of which the upstream is told in traceparent.",
+                    default: "off"),
                 KeySpec("shutdown", .block(shutdown), "The two stages of an end."),
                 KeySpec("threads", .integer(1...256), "Data loops; the CPU limit, at most 4, where it is not given."),
                 KeySpec(
@@ -168,6 +172,15 @@ package enum Keys {
                 "on_trouble", .words(AuditLog.Trouble.self),
                 "'count' serves a request whose use finds no place, as on a full disk, and counts it; 'block' answers 503.",
                 default: "count"),
+        ])
+
+    static let tracing = Block(
+        name: "tracing", description: "Traces of requests.",
+        keys: [
+            KeySpec(
+                "ratio", .text(.share),
+                "The share of requests that are sampled; of callers in forwarded_from the sampled flag of their own traceparent decides.",
+                default: "1%")
         ])
 
     static let shutdown = Block(

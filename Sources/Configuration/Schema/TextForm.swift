@@ -36,6 +36,8 @@ package enum TextForm: String, Sendable {
     case template = "a text with one '{token}'"
     /// A percentage or a duration.
     case refreshAhead = "a percentage such as 20%, or a duration such as 30s"
+    /// Of requests, such as those that are traced.
+    case share = "a percentage such as 1%, 0.05% or 100%"
     case userAgent = "the start of a User-Agent"
     /// A name inside a recipe.
     case word = "a name of letters, digits, '_' and '-'"
@@ -101,6 +103,7 @@ extension TextForm {
         case .absolutePath: try AddressParser.requireAbsolutePath(text)
         case .template: _ = try AddressParser.template(text)
         case .refreshAhead: _ = try Units.refreshAhead(text)
+        case .share: _ = try Units.share(text)
         case .userAgent:
             guard !text.isEmpty else { throw TextFault("must not be empty") }
             try AddressParser.requireHeaderValue(text)

@@ -1,4 +1,5 @@
 internal import Numbers
+internal import Octets
 
 /// Durations, sizes and percentages. A number never goes without its unit.
 package enum Units {
@@ -52,6 +53,22 @@ package enum Units {
         case "": throw TextFault("needs a unit or a percentage: \(number)s, \(number)%")
         default: return .before(try duration(text, atLeast: .milliseconds(1)))
         }
+    }
+
+    /// A percentage with at most four decimals, in millionths of the whole.
+    static func share(_ text: String) throws(TextFault) -> Int {
+        let fault = TextFault("must be a percentage from 0% to 100%, such as 1% or 0.05%")
+        guard text.last == "%" else { throw fault }
+        let parts = text.dropLast().split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        let decimals = parts.count > 1 ? parts[1] : "0"
+        guard let whole = parts.first, (1...4).contains(decimals.utf8.count), whole.utf8.allSatisfy(\.isDigit),
+            decimals.utf8.allSatisfy(\.isDigit), let percent = ReceivedNumber(whole)?.within(0...100),
+            let rest = ReceivedNumber(decimals + String(repeating: "0", count: 4 - decimals.utf8.count))?.within(
+                0...9999)
+        else { throw fault }
+        let share = percent * 10_000 + rest
+        guard share <= 1_000_000 else { throw fault }
+        return share
     }
 
     /// Decimal digits only: no sign, no leading zero, nothing that YAML would read as another base.

@@ -10,13 +10,15 @@ extension CallerConnection {
     final class TunnelState {
         let method: [UInt8]
         let target: [UInt8]
+        let requestID: [UInt8]
         /// A side has been told that the other sends no more.
         var callerToldEnd = false
         var upstreamToldEnd = false
 
-        init(method: [UInt8], target: [UInt8]) {
+        init(method: [UInt8], target: [UInt8], requestID: [UInt8]) {
             self.method = method
             self.target = target
+            self.requestID = requestID
         }
     }
 
@@ -47,7 +49,9 @@ extension CallerConnection {
     /// The answer's head has been sent: what either side sends from here on is the other's alone.
     func beginTunnel() {
         guard exchange.upstream != nil else { return close() }
-        exchange.tunnel = TunnelState(method: Array(heldMethod), target: Array(heldPath))
+        settleTrace()
+        exchange.tunnel = TunnelState(
+            method: Array(heldMethod), target: Array(heldPath), requestID: withRequestID { Array($0) })
         start = exchange.request.headLength
         enterTunnel()
         pumpTunnel()

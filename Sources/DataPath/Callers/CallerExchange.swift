@@ -7,6 +7,7 @@ internal import HTTP1
 struct CallerExchange: ~Copyable {
     var machine = Exchange()
     var record = ExchangeRecord()
+    var correlation = Correlation()
     var route: RoutePlan?
 
     var request = CallerRequest()

@@ -158,13 +158,19 @@ extension Fault {
     }
 
     /// The complete answer, head and body. Allocates: a fault is never a cache hit.
-    /// - Parameter headOnly: the request was HEAD; the length is announced and the body left out.
-    func message(pseudonym: String, route: String?, headOnly: Bool, close: Bool) -> [UInt8] {
+    /// - Parameters:
+    ///   - requestID: of letters, digits, `.`, `_` and `-`; nil where no request was read.
+    ///   - tellsID: say it in `X-Request-Id`, too.
+    ///   - headOnly: the request was HEAD; the length is announced and the body left out.
+    func message(
+        pseudonym: String, route: String?, requestID: String? = nil, tellsID: Bool = false, headOnly: Bool, close: Bool
+    ) -> [UInt8] {
         let answer = self.answer
         var body =
             "{\"type\":\"urn:cardea:problems/\(answer.type)\",\"title\":\"\(answer.title)\",\"status\":\(answer.status)"
         if let detail { body += ",\"detail\":\"\(Self.escaped(detail))\"" }
         if let route { body += ",\"route\":\"\(Self.escaped(route))\"" }
+        if let requestID { body += ",\"request_id\":\"\(requestID)\"" }
         body += "}\n"
         var head =
             "HTTP/1.1 \(answer.status) \(reasonPhrase(answer.status))\r\nContent-Type: application/problem+json\r\n"
@@ -181,6 +187,7 @@ extension Fault {
         }
         if answer.status == 405 { head += "Allow: \(Self.allowedMethods)\r\n" }
         if let retryAfter { head += "Retry-After: \(retryAfter)\r\n" }
+        if let requestID, tellsID { head += "X-Request-Id: \(requestID)\r\n" }
         if close || answer.closes { head += "Connection: close\r\n" }
         head += "\r\n"
         return Array(headOnly ? head.utf8 : (head + body).utf8)

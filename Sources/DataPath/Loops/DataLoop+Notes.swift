@@ -13,12 +13,15 @@ extension DataLoop {
         var incomplete = LogRate()
     }
 
-    func noteGlitch(_ glitch: Glitch, route: RoutePlan? = nil, reason: String? = nil) {
+    /// - Parameters:
+    ///   - reason: what an answer says that cannot be used, which is then logged.
+    ///   - caller: whose request it answers.
+    func noteGlitch(_ glitch: Glitch, reason: String? = nil, of caller: CallerConnection? = nil) {
         metrics.glitch(glitch)
-        guard let route, let reason else { return }
+        guard let caller, let route = caller.exchange.route, let reason else { return }
         events.log(
             .warn, "answer cannot be used", at: loop.now, within: &logRates.glitches,
-            [LogField("route", .name(route.name)), LogField("reason", .name(reason))])
+            [LogField("route", .name(route.name)), LogField("reason", .name(reason))] + caller.correlationFields)
     }
 
     func noteHandshakeFailure(_ fault: TLSFault, listener: ListenerPlan) {
@@ -41,14 +44,18 @@ extension DataLoop {
     }
 
     /// A page that had its name lead here, or a name of ours that nobody has told.
-    func noteForeignHost(_ host: UnsafeRawBufferPointer, listener: ListenerPlan, route: RoutePlan) {
+    /// - Parameter correlation: the fields of the request's identifiers; made only if the event is logged.
+    func noteForeignHost(
+        _ host: UnsafeRawBufferPointer, listener: ListenerPlan, route: RoutePlan,
+        _ correlation: @autoclosure () -> [LogField]
+    ) {
         events.log(
             .warn, "a Host that is not served was asked for", at: loop.now, within: &logRates.foreignHosts,
             [
                 LogField("host", .name(String(decoding: host.prefix(256), as: UTF8.self))),
                 LogField("listener", .name(listener.text)), LogField("route", .name(route.name)),
                 LogField("key", .word("hosts")),
-            ])
+            ] + correlation())
     }
 }
 
@@ -69,6 +76,6 @@ extension DataLoop {
         if let upstream = caller.exchange.record.upstreamAddress {
             fields.append(LogField("upstream", .address(upstream)))
         }
-        return fields
+        return fields + caller.correlationFields
     }
 }

@@ -42,6 +42,8 @@ package final class DataLoop {
     private(set) var groups: [UpstreamGroup?]
     private let resolver: any NameResolver
     let random: any RandomSource
+    /// For identifiers of requests.
+    var numbers: NumberStock
     private(set) var acceptors: [Acceptor] = []
     private(set) var callers = Roster<CallerConnection>()
     /// Connections that no protocol serves yet, and those of them whose handshake waits for its turn.
@@ -92,11 +94,11 @@ package final class DataLoop {
         self.events = events
         self.resolver = resolver
         self.random = random
+        numbers = NumberStock(random)
         self.local = local
         self.census = census
         limits = plan.limits
         pseudonym = plan.pseudonym
-        identifiers = UInt64(index) << 48
         viaMark = Array(plan.pseudonym.utf8)
         buffers = LoopBuffers(
             blocks: plan.limits.connections * 2 + 64, largeLimit: plan.limits.largeBytes,
@@ -283,15 +285,8 @@ package final class DataLoop {
 
     // MARK: - Accounting
 
-    /// An identifier that tells nothing and links nothing: keyed by the process's random seed, no system call. The top bit is set, so
-    /// that all have the same length.
-    func nextIdentifier() -> UInt64 {
-        identifiers &+= 1
-        var hasher = Hasher()
-        hasher.combine(identifiers)
-        return UInt64(bitPattern: Int64(hasher.finalize())) | 1 << 63
-    }
-    private var identifiers: UInt64
+    /// An identifier that tells nothing and links nothing. The top bit is set, so that all have the same length.
+    func nextIdentifier() -> UInt64 { numbers.next() | 1 << 63 }
 
     /// Counts in the cells of the edition that the route belongs to: positions mean nothing in another one.
     @inline(__always)
@@ -347,6 +342,11 @@ package final class DataLoop {
             line.cache = caller.exchange.record.cache
             line.replayed = caller.exchange.record.replayed
             if let fault = caller.exchange.record.fault { line.fault = plan.faultNames[fault] ?? 0 }
+            line.identity = caller.exchange.route?.identityLogName ?? 0
+            caller.withRequestID { line.setRequestID($0) }
+            caller.settleTrace()
+            line.setTrace(
+                high: caller.exchange.correlation.trace.high, low: caller.exchange.correlation.trace.low)
             if let tunnel = caller.exchange.tunnel {
                 line.upstreamProtocol = .tunnel
                 tunnel.method.withUnsafeBytes { line.setMethod($0) }

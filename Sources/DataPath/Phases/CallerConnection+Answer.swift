@@ -93,12 +93,12 @@ extension CallerConnection {
             if data.watchesPaths, status != 401, status != 403 { data.desk.noteTaken(self) }
             return .answer
         case .unusable(let reason):
-            data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason)
+            data.noteGlitch(.unusableChallenge, reason: reason, of: self)
             // A refusal that cannot be read says nothing of whether the path is open.
             data.desk.scoutSawNothing(self)
             return .answer
         case .misconfigured(let reason):
-            data.noteGlitch(.loginRedirect, route: exchange.route, reason: reason)
+            data.noteGlitch(.loginRedirect, reason: reason, of: self)
             return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
         case .conflict: return .conflict
         case .challenged(let challenge):

@@ -29,6 +29,9 @@ extension CallerConnection {
         return hop
     }
 
+    /// The caller's fields about the way that a request has come are believed: it is in `forwarded_from`.
+    var isTrusted: Bool { knownFlags.isTrusted }
+
     private var knownFlags: (isTrusted: Bool, isSecure: Bool) {
         if let isTrusted = hop?.isTrusted, let isSecure = hop?.isSecure { return (isTrusted, isSecure) }
         let made = knownHop
@@ -93,6 +96,7 @@ extension CallerConnection {
             parts.isPrivate = true
         }
         if route.answerNotes.contains(.serverTiming) { appendServerTiming(to: &cursor) }
+        if route.correlation.answersID { appendRequestID(to: &cursor) }
         // The line is not worth an answer.
         guard !cursor.overflowed else { return parts }
         parts.lines = UnsafeRawBufferPointer(rebasing: cursor.written(in: buffers.notes)[start...])

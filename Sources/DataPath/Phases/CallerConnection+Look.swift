@@ -83,7 +83,7 @@ extension CallerConnection {
     }
 
     private func noteUnseen(_ reason: Unseen) {
-        data.noteGlitch(.unusableChallenge, route: exchange.route, reason: reason.rawValue)
+        data.noteGlitch(.unusableChallenge, reason: reason.rawValue, of: self)
         // A refusal that cannot be read says nothing of whether the path is open.
         data.desk.scoutSawNothing(self)
     }

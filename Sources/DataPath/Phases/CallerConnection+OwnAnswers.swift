@@ -8,7 +8,8 @@ extension CallerConnection {
     func answer(_ fault: Fault) {
         respond(status: fault.answer.status, closes: fault.answer.closes, fault: fault.kind) { closes in
             fault.message(
-                pseudonym: data.pseudonym, route: exchange.route?.name, headOnly: exchange.request.method == .head,
+                pseudonym: data.pseudonym, route: exchange.route?.name, requestID: requestIDText,
+                tellsID: exchange.route?.correlation.answersID == true, headOnly: exchange.request.method == .head,
                 close: closes)
         }
     }

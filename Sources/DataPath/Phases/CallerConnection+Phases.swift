@@ -20,6 +20,7 @@ extension CallerConnection {
         exchange.request.method = methodOfHead()
         exchange.request.upgrades = asksUpgrade()
         exchange.record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
+        if data.requestHead.contains(.xRequestId) || data.requestHead.contains(.traceparent) { noteOwnIdentifiers() }
         return checkForm()
     }
 
@@ -72,7 +73,7 @@ extension CallerConnection {
         if let token = route.admission.token, let fault = admitToken(token) { return fault }
         let checksHost = listener.checksHost(on: route)
         if checksHost, !listener.serves(data.requestHead, in: input, on: route, tls: peer.tls) {
-            data.noteForeignHost(requestHost, listener: listener, route: route)
+            data.noteForeignHost(requestHost, listener: listener, route: route, correlationFields)
             return Fault(.misdirected, detail: "name the host in 'hosts' of the route or of its listener")
         }
         return route.admission.browsers ? nil : refuseOtherSites(on: route)

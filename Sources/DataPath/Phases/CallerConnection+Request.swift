@@ -22,6 +22,7 @@ extension CallerConnection {
         }
         rewindBody()
         exchange.caution.begin(isReplay: exchange.machine.replayed)
+        if route.correlation.traces { exchange.correlation.trace.sends &+= 1 }
         let asFields = upstream.shared != nil
         var cursor = OutputCursor(buffers.scratch)
         if asFields { buffers.outgoing.begin(in: buffers.scratch) }
@@ -139,6 +140,10 @@ extension CallerConnection {
                 framing: framing, expectContinue: expects, upgrade: exchange.request.upgrades,
                 asHEAD: exchange.caution.isProbe,
                 into: &cursor)
+        }
+        if route.correlation.writesToUpstream {
+            let lines = correlationLines(of: route).octets
+            if asFields { buffers.outgoing.addFields(lines) } else { cursor.addFields(lines) }
         }
     }
 

@@ -41,7 +41,7 @@ extension CallerConnection {
         } catch {
             data.events.warn(
                 "request cannot be signed",
-                [LogField("route", .name(route.name)), LogField("reason", .name(error.reason))])
+                [LogField("route", .name(route.name)), LogField("reason", .name(error.reason))] + correlationFields)
             return nil
         }
     }

@@ -14,6 +14,8 @@ package final class RoutePlan: Sendable {
     package let name: String
     /// Number of the name in access records.
     let logName: UInt16
+    /// The same of the identity; 0 for none.
+    let identityLogName: UInt16
     package let matches: RouteMatch
     let admission: Admission
     package let upstream: UpstreamPlan
@@ -26,6 +28,7 @@ package final class RoutePlan: Sendable {
     /// The account of the caller's connection that the upstream gets.
     let forwarding: ForwardedHop
     let answerNotes: AnswerNotes
+    package let correlation: CorrelationPlan
     /// A caller's `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
     let bindsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
@@ -62,10 +65,12 @@ package final class RoutePlan: Sendable {
     let usePlace: UInt16
 
     package init(
-        index: Int, number: Int, edition: Edition, name: String, logName: UInt16, matches: RouteMatch,
+        index: Int, number: Int, edition: Edition, name: String, logName: UInt16, identityLogName: UInt16 = 0,
+        matches: RouteMatch,
         admission: Admission, upstream: UpstreamPlan, pathPrefix: String, edits: RequestEdits,
         answerEdits: consuming ResponseEdits, identity: IdentityPlan?, injection: Injection?, forwarding: ForwardedHop,
-        answerNotes: AnswerNotes, slot: Slot?, subject: SubjectPlan? = nil,
+        answerNotes: AnswerNotes, correlation: CorrelationPlan = CorrelationPlan(), slot: Slot?,
+        subject: SubjectPlan? = nil,
         learned: Published<LearnedSnapshot>?, urls: Slot? = nil,
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
@@ -77,6 +82,7 @@ package final class RoutePlan: Sendable {
         self.edition = edition
         self.name = name
         self.logName = logName
+        self.identityLogName = identityLogName
         self.matches = matches
         self.admission = admission
         self.upstream = upstream
@@ -87,6 +93,7 @@ package final class RoutePlan: Sendable {
         self.injection = injection
         self.forwarding = forwarding
         self.answerNotes = answerNotes
+        self.correlation = correlation
         bindsConnections = edits.passesAuthorization
         secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
         self.slot = slot

@@ -25,8 +25,8 @@ struct CompiledConfiguration {
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, persists: Bool,
         cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable(),
-        usePlaces: UsePlaces? = nil, platform: Platform = .machine, earlier: IdentityCompiler? = nil,
-        predecessor: Predecessor? = nil
+        identityNames: NameTable = NameTable(), usePlaces: UsePlaces? = nil,
+        platform: Platform = .machine, earlier: IdentityCompiler? = nil, predecessor: Predecessor? = nil
     ) throws(GatewayFault) {
         identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: persists,
@@ -36,7 +36,8 @@ struct CompiledConfiguration {
         identities = try identityCompiler.compile(configuration.identities)
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
-            loops: loops, routeNames: routeNames, faultNames: faultNames, usePlaces: usePlaces,
+            loops: loops, routeNames: routeNames, faultNames: faultNames, identityNames: identityNames,
+            usePlaces: usePlaces,
             predecessor: predecessor)
         plan = try compiler.compile()
         self.compiler = compiler

@@ -44,8 +44,13 @@ extension GatewayCompiler {
         if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         if let scheme = scheme(of: route) { try apply(scheme.edits, of: route, in: &edits) }
+        let correlation = correlation(of: route)
+        let replaced = (correlation.sendsID ? ["x-request-id"] : []) + (correlation.traces ? Self.traceFields : [])
+        for field in replaced.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
         return edits
     }
+
+    private static let traceFields = ["traceparent", "tracestate"]
 
     private func apply(
         _ own: SchemeEdits, of route: ConfiguredRoute, in edits: inout RequestEdits
@@ -80,6 +85,7 @@ extension GatewayCompiler {
         let own = scheme(of: route)?.edits ?? SchemeEdits()
         if !own.dropsCookies.isEmpty { edits.dropCookies = PrefixSet(own.dropsCookies.map { Array($0.utf8) }) }
         for field in own.dropsFields.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
+        if correlation(of: route).answersID, let field = FieldName("x-request-id") { edits.drop.insert(field) }
         return edits
     }
 
@@ -192,6 +198,20 @@ extension GatewayCompiler {
         case .expectContinue: .expectContinue
         case .probeHead: .probeHead
         }
+    }
+
+    func correlation(of route: ConfiguredRoute) -> CorrelationPlan {
+        var plan = CorrelationPlan()
+        plan.sendsID = route.requestID != .pass
+        plan.answersID = route.requestID == .echo
+        // A route that removes the field does not tell its upstream of traces.
+        if let tracing = configuration.tracing,
+            !route.headers.remove.contains(where: { $0.lowercased() == "traceparent" })
+        {
+            plan.traces = true
+            plan.sampled = tracing.ratio >= 1_000_000 ? .max : UInt64(max(tracing.ratio, 0)) * (UInt64.max / 1_000_000)
+        }
+        return plan
     }
 
     func answerNotes(of route: ConfiguredRoute) -> RoutePlan.AnswerNotes {

@@ -22,6 +22,7 @@ struct GatewayCompiler {
     let loops: Int
     let routeNames: NameTable
     let faultNames: NameTable
+    let identityNames: NameTable
     let usePlaces: UsePlaces?
     let predecessor: Predecessor
     let edition: Edition
@@ -51,7 +52,8 @@ struct GatewayCompiler {
 
     init(
         configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
-        loops: Int, routeNames: NameTable, faultNames: NameTable, usePlaces: UsePlaces? = nil,
+        loops: Int, routeNames: NameTable, faultNames: NameTable, identityNames: NameTable = NameTable(),
+        usePlaces: UsePlaces? = nil,
         predecessor: Predecessor? = nil
     ) {
         let predecessor = predecessor ?? .none(cache)
@@ -65,6 +67,7 @@ struct GatewayCompiler {
         self.loops = loops
         self.routeNames = routeNames
         self.faultNames = faultNames
+        self.identityNames = identityNames
         self.usePlaces = usePlaces
         // `identities` are those of the configuration, in its order.
         members = Dictionary(
@@ -190,11 +193,13 @@ struct GatewayCompiler {
         routes.append(
             RoutePlan(
                 index: index, number: kept.number, edition: edition, name: route.name,
-                logName: routeNames.intern(route.name), matches: match(of: route),
+                logName: routeNames.intern(route.name),
+                identityLogName: plan.map { identityNames.intern($0.name) } ?? 0, matches: match(of: route),
                 admission: try admission(of: route, to: to), upstream: upstream, pathPrefix: to.pathPrefix,
                 edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
                 answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
-                forwarding: forwarding(of: route), answerNotes: answerNotes(of: route), slot: slot,
+                forwarding: forwarding(of: route), answerNotes: answerNotes(of: route),
+                correlation: correlation(of: route), slot: slot,
                 subject: identity == nil ? nil : subject(of: route),
                 learned: kept.published, urls: urls, strictPaths: route.paths == .strict,
                 standing: standing(of: route),

@@ -89,7 +89,8 @@ extension Gateway {
             })
         return try CompiledConfiguration(
             configuration, environment: environment, persists: store != nil, cache: cache, loops: loops.count,
-            routeNames: log.routes, faultNames: log.faults, usePlaces: audit?.places, platform: platform,
+            routeNames: log.routes, faultNames: log.faults, identityNames: log.identities, usePlaces: audit?.places,
+            platform: platform,
             earlier: earlier,
             predecessor: predecessor)
     }

@@ -88,7 +88,8 @@ public final class Gateway: Sendable {
         self.cache = cache
         let compiled = try CompiledConfiguration(
             configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
-            loops: loopCount, routeNames: log.routes, faultNames: log.faults, usePlaces: audit?.places,
+            loops: loopCount, routeNames: log.routes, faultNames: log.faults, identityNames: log.identities,
+            usePlaces: audit?.places,
             platform: platform)
         let plan = compiled.plan
 

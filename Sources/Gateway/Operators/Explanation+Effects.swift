@@ -26,6 +26,16 @@ extension Explanation {
         // Values may be secrets by another name.
         let names = text(edits.setLines[...]).split(separator: "\r\n").map { $0.prefix { $0 != ":" } }
         if !names.isEmpty { lines.append("set by the route: \(names.joined(separator: ", "))") }
+        return lines + identifiers(of: route)
+    }
+
+    /// The fields by which the upstream finds the request again.
+    static func identifiers(of route: RoutePlan) -> [String] {
+        var lines: [String] = []
+        if route.correlation.sendsID {
+            lines.append("X-Request-Id: the caller's own where it is fit, else made for each request")
+        }
+        if route.correlation.traces { lines.append("traceparent: of the caller's trace, else of one that begins here") }
         return lines
     }
 

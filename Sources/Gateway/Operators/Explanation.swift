@@ -165,7 +165,8 @@ extension Explanation {
         origin = kept.origin.description
         routePlace = Self.place(of: route, configuration)
         guard let identity = kept.identity else {
-            notes.append("the route uses no identity: nothing is added to the request")
+            injects = Self.identifiers(of: route)
+            notes.append("the route uses no identity: no credential is added to the request")
             return
         }
         self.identity = identity.plan.name

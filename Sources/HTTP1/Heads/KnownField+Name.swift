@@ -41,6 +41,9 @@ extension KnownField {
         case .maxForwards: "max-forwards"
         case .dpop: "dpop"
         case .dpopNonce: "dpop-nonce"
+        case .xRequestId: "x-request-id"
+        case .traceparent: "traceparent"
+        case .tracestate: "tracestate"
         }
     }
 }

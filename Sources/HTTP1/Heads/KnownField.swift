@@ -41,6 +41,9 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
     case maxForwards
     case dpop
     case dpopNonce
+    case xRequestId
+    case traceparent
+    case tracestate
 }
 
 // MARK: -
@@ -86,12 +89,15 @@ extension KnownField {
             if bytes.spells("user-agent", at: name) { return .userAgent }
             if bytes.spells("set-cookie", at: name) { return .setCookie }
             if bytes.spells("dpop-nonce", at: name) { return .dpopNonce }
+            if bytes.spells("tracestate", at: name) { return .tracestate }
         case 11:
             if bytes.spells("retry-after", at: name) { return .retryAfter }
+            if bytes.spells("traceparent", at: name) { return .traceparent }
         case 12:
             if bytes.spells("proxy-status", at: name) { return .proxyStatus }
             if bytes.spells("content-type", at: name) { return .contentType }
             if bytes.spells("max-forwards", at: name) { return .maxForwards }
+            if bytes.spells("x-request-id", at: name) { return .xRequestId }
         case 13:
             if bytes.spells("authorization", at: name) { return .authorization }
             if bytes.spells("cache-control", at: name) { return .cacheControl }

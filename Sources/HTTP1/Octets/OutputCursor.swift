@@ -1,3 +1,5 @@
+internal import Octets
+
 /// Writes into memory that someone else owns, never past its end.
 ///
 /// Output that does not fit is dropped and `overflowed` stays true: a writer runs to its end without a check per line, and
@@ -81,6 +83,21 @@ extension OutputCursor {
             append(byte: digit < 10 ? digit + 0x30 : digit + 0x57)
             shift -= 4
         }
+    }
+
+    /// All sixteen hexadecimal digits in lower case, leading zeros too: half of a trace id (W3C Trace Context, section 3.2.2.3).
+    public mutating func append(allHexadecimal value: UInt64) {
+        append(eightDigits: UInt32(truncatingIfNeeded: value >> 32))
+        append(eightDigits: UInt32(truncatingIfNeeded: value))
+    }
+
+    private mutating func append(eightDigits value: UInt32) {
+        guard !overflowed, memory.count &- count >= 8, let start = memory.baseAddress else {
+            overflowed = true
+            return
+        }
+        (start + count).storeBytes(of: Hexadecimal.digits(of: value).bigEndian, as: UInt64.self)
+        count &+= 8
     }
 
     /// Puts whole field lines before the empty line that ends a head.

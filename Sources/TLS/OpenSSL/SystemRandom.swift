@@ -14,6 +14,9 @@ public struct SystemRandom: RandomSource {
         return bytes
     }
 
+    /// Fills memory from the same generator.
+    public func fill(_ memory: UnsafeMutableRawBufferPointer) { Self.fill(memory) }
+
     static func fill(_ buffer: UnsafeMutableRawBufferPointer) {
         guard buffer.count > 0 else { return }
         ErrorQueue.clear()

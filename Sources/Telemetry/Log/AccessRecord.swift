@@ -38,14 +38,18 @@ public struct AccessRecord: Sendable {
     public var replayed = false
     /// Index in the `NameTable` of fault kinds; 0 for none.
     public var fault: UInt16 = 0
+    /// Index in the `NameTable` of identities; 0 for none.
+    public var identity: UInt16 = 0
     /// The first eight bytes of the trace id; zero for none.
     private(set) var traceHigh: UInt64 = 0
     /// The last eight bytes of the trace id.
     private(set) var traceLow: UInt64 = 0
 
+    private(set) var requestIDLength: UInt8 = 0
     private(set) var methodLength: UInt8 = 0
     private(set) var pathLength: UInt8 = 0
     private(set) var pathWasCut = false
+    private(set) var requestIDBytes = InlineArray<64, UInt8>(repeating: 0)
     private(set) var methodBytes = InlineArray<16, UInt8>(repeating: 0)
     private(set) var pathBytes = InlineArray<200, UInt8>(repeating: 0)
 
@@ -65,6 +69,8 @@ public struct AccessRecord: Sendable {
         }
     }
 
+    /// Bytes of the longest request id.
+    static let requestIDCapacity = 64
     /// Bytes of the longest method that is kept whole.
     static let methodCapacity = 16
     /// Bytes of the longest path that is kept whole.
@@ -72,7 +78,7 @@ public struct AccessRecord: Sendable {
 
     // MARK: - Filling
 
-    /// Makes it a new exchange's. The octets of the last one's method and path stay, behind lengths of none: they are written over, and
+    /// Makes it a new exchange's. The octets of the last one's method, path and id stay, behind lengths of none: they are written over, and
     /// clearing them would be most of what a record costs its loop.
     mutating func clear() {
         time = 0
@@ -92,11 +98,20 @@ public struct AccessRecord: Sendable {
         cache = .none
         replayed = false
         fault = 0
+        identity = 0
+        requestIDLength = 0
         traceHigh = 0
         traceLow = 0
         methodLength = 0
         pathLength = 0
         pathWasCut = false
+    }
+
+    /// Keeps at most 64 bytes, the longest id that is taken from a caller.
+    public mutating func setRequestID(_ bytes: UnsafeRawBufferPointer) {
+        let kept = UnsafeRawBufferPointer(rebasing: bytes.prefix(Self.requestIDCapacity))
+        withUnsafeMutableBytes(of: &requestIDBytes) { $0.copyMemory(from: kept) }
+        requestIDLength = UInt8(kept.count)
     }
 
     /// Keeps at most 16 bytes.
@@ -129,6 +144,7 @@ public struct AccessRecord: Sendable {
 
     // MARK: - Reading
 
+    var requestID: [UInt8] { (0..<Int(requestIDLength)).map { requestIDBytes[$0] } }
     var method: [UInt8] { (0..<Int(methodLength)).map { methodBytes[$0] } }
     var path: [UInt8] { (0..<Int(pathLength)).map { pathBytes[$0] } }
 }

@@ -57,6 +57,8 @@ public enum LogValue: Sendable {
     case code(Int)
     case flag(Bool)
     case address(LogAddress)
+    /// The 16 octets of a W3C trace id, in network order.
+    case trace(high: UInt64, low: UInt64)
 }
 
 /// How lines are written (`log.format`).

@@ -3,15 +3,17 @@ struct LogFormatter {
     let format: LogFormat
     let routes: NameTable
     let faults: NameTable
+    let identities: NameTable
     private(set) var line = LogLine()
     private var first = true
 
     static let longestName = 256
 
-    init(format: LogFormat, routes: NameTable, faults: NameTable) {
+    init(format: LogFormat, routes: NameTable, faults: NameTable, identities: NameTable = NameTable()) {
         self.format = format
         self.routes = routes
         self.faults = faults
+        self.identities = identities
     }
 
     // MARK: - Events
@@ -48,6 +50,7 @@ struct LogFormatter {
             if format == .text { line.append("ms") }
         case .flag(let value): word(field.key, value ? "true" : "false", quoted: false)
         case .address(let value): address(field.key, value)
+        case .trace(let high, let low): trace(field.key, high, low)
         }
     }
 
@@ -74,13 +77,9 @@ struct LogFormatter {
         if record.cache != .none { word("cache", record.cache.word) }
         if record.replayed { word("replayed", "true", quoted: false) }
         if record.fault != 0 { text("fault", faults.name(of: record.fault).utf8) }
-        if record.traceHigh | record.traceLow != 0 {
-            key("trace")
-            quote()
-            line.append(hex: record.traceHigh, digits: 16)
-            line.append(hex: record.traceLow, digits: 16)
-            quote()
-        }
+        if record.identity != 0 { text("identity", identities.name(of: record.identity).utf8) }
+        if record.requestIDLength > 0 { text("request_id", record.requestID) }
+        if record.traceHigh | record.traceLow != 0 { trace("trace", record.traceHigh, record.traceLow) }
         end()
     }
 
@@ -145,6 +144,14 @@ struct LogFormatter {
         key(name)
         quote()
         value.write(to: &line)
+        quote()
+    }
+
+    private mutating func trace(_ name: StaticString, _ high: UInt64, _ low: UInt64) {
+        key(name)
+        quote()
+        line.append(hex: high, digits: 16)
+        line.append(hex: low, digits: 16)
         quote()
     }
 

@@ -10,10 +10,12 @@ public import World
 public final class LogThread: Sendable {
     /// Where other threads leave events.
     public let events: EventLog
-    /// Names of routes and fault kinds that access records refer to.
+    /// Names of routes, fault kinds and identities that access records refer to.
     public let routes: NameTable
     /// See `routes`.
     public let faults: NameTable
+    /// See `routes`.
+    public let identities: NameTable
 
     private let rings = Mutex<[AccessRing]>([])
     private let ringsChanged = Atomic<Bool>(false)
@@ -35,12 +37,14 @@ public final class LogThread: Sendable {
     ///   - eventDescriptor: where events go; standard error.
     ///   - accessDescriptor: where the access log goes; standard output.
     public init(
-        events: EventLog, routes: NameTable = NameTable(), faults: NameTable = NameTable(), format: LogFormat,
+        events: EventLog, routes: NameTable = NameTable(), faults: NameTable = NameTable(),
+        identities: NameTable = NameTable(), format: LogFormat,
         eventDescriptor: Int32 = 2, accessDescriptor: Int32 = 1
     ) {
         self.events = events
         self.routes = routes
         self.faults = faults
+        self.identities = identities
         self.format = format
         self.eventDescriptor = eventDescriptor
         self.accessDescriptor = accessDescriptor
@@ -86,7 +90,8 @@ public final class LogThread: Sendable {
 
     private func run() {
         var pump = LogPump(
-            events: events, formatter: LogFormatter(format: format, routes: routes, faults: faults),
+            events: events,
+            formatter: LogFormatter(format: format, routes: routes, faults: faults, identities: identities),
             eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor)
         let work = self.work.withLock { $0 }
         while true {

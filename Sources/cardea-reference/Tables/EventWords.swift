@@ -125,7 +125,7 @@ extension EventWords {
             "registration let go", ["identity"],
             "A registration was forgotten, and a new one is made when it is needed."),
         warn(
-            "request cannot be signed", ["route", "reason"],
+            "request cannot be signed", ["route", "reason", "request_id", "trace"],
             "A recipe's signature could not be computed for a request.",
             do: "See the reason: it names the value that is missing or too large."),
         warn(
@@ -232,14 +232,16 @@ extension EventWords {
 
     private static let traffic: [EventWords] = [
         warn(
-            "answer cannot be used", ["route", "reason"], "An upstream's challenge or redirect is of no use.",
+            "answer cannot be used", ["route", "reason", "request_id", "trace"],
+            "An upstream's challenge or redirect is of no use.",
             do: "See the reason."),
         warn(
-            "an answer was cut short", ["side", "fault", "route", "status", "after_bytes", "upstream"],
+            "an answer was cut short",
+            ["side", "fault", "route", "status", "after_bytes", "upstream", "request_id", "trace"],
             "An answer ended in its middle, and not by the caller's doing.",
             do: "Look at the side that is named: the upstream, or the gateway's limits."),
         warn(
-            "a Host that is not served was asked for", ["host", "listener", "route", "key"],
+            "a Host that is not served was asked for", ["host", "listener", "route", "key", "request_id", "trace"],
             "A caller that nothing but its place admits asked for a name that is not served: 421.",
             do: "Add the name to 'hosts' if it is meant."),
         warn(
@@ -400,6 +402,7 @@ extension EventWords {
         ("pause_ms", "milliseconds for which the issuer is left alone"), ("process", "a process's number"),
         ("program", "a program's path"), ("realm", "the realm of a token"), ("reason", "why, in words"),
         ("records", "records of the audit log"), ("refused", "how many were refused since the start"),
+        ("request_id", "the request's id, as the access record and the problem have it"),
         ("resealed", "rows that were sealed with the first key"),
         ("route", "a route's name"), ("rows", "rows of the store"), ("scopes", "scopes of a token"),
         ("secret", "a secret's key in the configuration"), ("server", "the fleet's server"),
@@ -407,6 +410,7 @@ extension EventWords {
         ("status", "a status of HTTP, or of a program's end"),
         ("step", "a step of hardening"), ("subject", "a short keyed hash of an end user's name"),
         ("task", "`verify`, `rotate` or `compact`"), ("tokens", "how many tokens"),
+        ("trace", "the id of the trace that the request belongs to, where it belongs to one"),
         ("upstream", "an upstream's origin or address"),
         ("version", "the gateway's version"), ("warning", "file, line, column and words of a warning"),
     ]
@@ -431,6 +435,8 @@ enum AccessWords {
         ("total_ms", "milliseconds of the whole exchange"),
         ("cache", "where the token came from: `hit`, `wait`, `store` or `grant`"),
         ("replayed", "`true` where the request was sent a second time with another credential"),
-        ("fault", "the [problem](problems.md)'s word"), ("trace", "the trace id"),
+        ("fault", "the [problem](problems.md)'s word"), ("identity", "the name of the identity that the route uses"),
+        ("request_id", "the request's id: the caller's own where it is fit, else one that was made"),
+        ("trace", "the id of the trace that the request belongs to"),
     ]
 }

@@ -119,6 +119,7 @@ extension KeyExamples {
         case .absolutePath: "/healthz"
         case .template: "\"Token {token}\""
         case .refreshAhead: "20%"
+        case .share: "1%"
         case .userAgent: "Agent"
         case .pointer: "/token"
         case .pattern: "\"^([^:]+):\""

@@ -117,6 +117,7 @@ import Testing
         case .servicePath, .servicePathOrOff: "/sample"
         case .template, .recipe: "a {token}"
         case .refreshAhead: "7%"
+        case .share: "5%"
         case .pointer: "/sample/0"
         case .pattern: "^(a+)$"
         case .line, .anyLine, .name, .headerValue, .method, .scope, .userAgent, .word: "sample"

@@ -117,7 +117,7 @@ import Testing
                 "two.yaml:1:14 error 'a' is given twice; first in main.yaml:2",
                 "two.yaml:2:1 error 'threads' is given twice; first in main.yaml:6",
                 "two.yaml:3:1 error an included file cannot include others",
-                "two.yaml:4:1 error unknown key 'what' in the file; known: identities, routes, listeners, store, admin, name, limits, log, audit, shutdown, threads, sandbox, secret_files, nat64, defaults, include",
+                "two.yaml:4:1 error unknown key 'what' in the file; known: identities, routes, listeners, store, admin, name, limits, log, audit, tracing, shutdown, threads, sandbox, secret_files, nat64, defaults, include",
             ])
     }
 }
