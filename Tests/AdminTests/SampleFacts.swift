@@ -78,7 +78,7 @@ func sampleFacts() throws -> SiteFacts {
             RouteTrend(readings: course(age, base: 90, p99: 4_000_000)),
             RouteTrend(readings: course(age, base: 6, p99: 180_000_000)),
             RouteTrend(),
-        ], logDropped: 0)
+        ], logDropped: 0, spans: [.exported: 5, .failed: 1])
 }
 
 func identity(

@@ -12,7 +12,8 @@ import Testing
 /// `CARDEA_TESTS=Budgets swift test -c release -Xswiftc -enable-testing --scratch-path .build/budgets --filter Budgets`
 @Suite(.serialized) struct BudgetTests {
     enum Case: String, CaseIterable, Sendable {
-        case noIdentity, hit, hitWithAccessLog, hitWithBodies, hitWithChunks, hitWithChunkedRequest, hitOverMinutes
+        case noIdentity, hit, hitWithAccessLog, traced, tracedNow, hitWithBodies, hitWithChunks, hitWithChunkedRequest,
+            hitOverMinutes
         case framedCaller, framedUpstream
         case user, callersToken, admittedByToken, ownField, manyFields, query, cookie, tellsTheCaller, mapsAddresses
 
@@ -24,6 +25,8 @@ import Testing
             switch self {
             case .noIdentity: scene = try Scene(Plans.open())
             case .hitWithAccessLog: scene = try Scene(Plans.fixed() + "log: {access: all}\n", logsAccess: true)
+            case .traced: scene = try Scene(Plans.fixed() + "tracing: {ratio: 100%}\n", exportsSpans: true)
+            case .tracedNow: scene = try Scene(Plans.fixed() + "tracing: {ratio: 1%}\n", exportsSpans: true)
             case .ownField: scene = try Scene(Plans.fixed("inject: {header: X-Key, value: \"k {token}\"}"))
             case .admittedByToken: scene = try Scene(Plans.fixed("callers: {token: \"literal:secret\"}"))
             case .framedUpstream: scene = try Scene(Plans.fixed("http: '2'"))

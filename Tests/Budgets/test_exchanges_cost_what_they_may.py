@@ -37,6 +37,8 @@ BUDGETS = {
 ALLOWANCE = 1.03
 # The first row again, with `audit` and each way to tell uses; the loop leaves a record, and allocates and writes nothing.
 AUDITED = {"counted": 16_700, "each": 16_700}
+# What tracing with an export may cost the first row: the ratio, and times the instructions of the row without it.
+TRACED = {"1%": 1.03, "100%": 1.10}
 
 FEW, MANY = 100, 500
 
@@ -109,16 +111,14 @@ http {{
 class Measured:
     """The gateway under callgrind, with a listener for each row."""
 
-    def __init__(self, folder, origin, authority, leaf, uses=None):
+    def __init__(self, folder, origin, authority, leaf, additions=()):
         self.folder = folder
         self.ports = {row: free_port() for row in BUDGETS}
         self.dumps = 0
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
-        lines = ["threads: 1", "admin: off"]
-        if uses:
-            lines.append(f"audit: {{path: '{folder}/audit.log', uses: {uses}}}")
-        lines += ["identities:", f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
+        lines = ["threads: 1", "admin: off", *additions, "identities:"]
+        lines += [f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
         routes = ["routes:"]
         for number, (row, (caller, upstream, *_)) in enumerate(BUDGETS.items()):
             certificate, key = leaf
@@ -240,8 +240,27 @@ def test_a_record_of_its_use_costs_no_allocation_and_no_system_call(place, uses)
     row = "1.1 to 1.1"
     _, _, _, allocations, calls = BUDGETS[row]
     (folder / uses).mkdir()
-    with contextlib.closing(Measured(folder / uses, *others, uses)) as measured:
+    audit = f"audit: {{path: '{folder / uses}/audit.log', uses: {uses}}}"
+    with contextlib.closing(Measured(folder / uses, *others, [audit])) as measured:
         took, each = cost(measured, row)
     assert took <= AUDITED[uses] * ALLOWANCE
     assert each["allocations"] <= allocations + 0.05
     assert each["system calls"] <= calls + 0.05
+
+
+@pytest.mark.parametrize("ratio", TRACED)
+def test_a_traced_exchange_costs_little_more(place, measured, ratio):
+    folder, *others = place
+    row = next(iter(BUDGETS))
+    _, _, _, allocations, calls = BUDGETS[row]
+    (folder / f"traced-{ratio}").mkdir()
+    # Nobody listens there. What becomes of the spans is other threads' work.
+    tracing = f"tracing: {{ratio: '{ratio}', endpoint: 'http://127.0.0.1:{free_port()}'}}"
+    with contextlib.closing(Measured(folder / f"traced-{ratio}", *others, [tracing])) as traced:
+        took, each = cost(traced, row)
+    without, _ = cost(measured, row)
+    print(f"tracing at {ratio}: {took / without - 1:.1%}")
+    assert took <= without * TRACED[ratio]
+    assert each["allocations"] <= allocations + 0.05
+    # The log thread is woken some dozen times a second, whatever the ratio.
+    assert each["system calls"] <= calls + 0.2

@@ -40,7 +40,7 @@ final class Scene {
     private static let resolver = Result { () throws(LoopFault) in try Resolver { _, _ in .failure(.notFound) } }
     private static let events = Result { () throws(LogFault) in try EventLog() }
 
-    init(_ yaml: String, logsAccess: Bool = false, slots count: Int = 64) throws {
+    init(_ yaml: String, logsAccess: Bool = false, exportsSpans: Bool = false, slots count: Int = 64) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { _ in "secret" }
         #expect(loaded.errors.map(\.message) == [])
         let configuration = try #require(loaded.configuration)
@@ -58,10 +58,14 @@ final class Scene {
         slots = gateway.fixedKeys.mapValues(\.slot)
         editions.add(plan.edition)
         loop = try Loop(name: "data", kernel: kernel)
+        let spans = SpanProcessor(resource: SpanResource(name: "gate", version: ""), log: log, time: ScriptedTime()) {
+            _ in true
+        }
         data = DataLoop(
             index: 0, loop: loop, plan: plan, reader: cache.makeReader(0), keeper: keeper,
             metrics: plan.edition.count(plan.metrics, on: board, loops: 1)[0],
-            access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil, events: try Self.events.get(),
+            access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil,
+            traces: exportsSpans ? spans.rings(1)[0] : nil, events: try Self.events.get(),
             resolver: try Self.resolver.get(), random: SeededRandom(), local: LocalAddresses([]), census: nil)
     }
 
@@ -242,6 +246,9 @@ final class ScriptedKeeper: KeeperInbox, @unchecked Sendable {
     }
     var cold: [ParkedRequest] {
         reports.compactMap { if case .cold(let request) = $0 { request } else { nil } }
+    }
+    var traced: [TracedWait] {
+        reports.compactMap { if case .traced(let wait) = $0 { wait } else { nil } }
     }
     var needed: Int { reports.count { if case .needed = $0 { true } else { false } } }
     var left: [Ticket] { reports.compactMap { if case .left(let ticket) = $0 { ticket } else { nil } } }

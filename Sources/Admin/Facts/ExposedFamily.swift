@@ -8,7 +8,7 @@ package enum ExposedFamily: CaseIterable {
         logins, loginExpires, tokenExpires, waiters, identityState, certificateExpires, certificateNotBefore,
         certificateNotAfter, tokenIssuedAt, tokenExpiresAt, loginExpiresAt, reloadSuccessful, restartNeeded, storeState,
         storeCommits,
-        storeRestoredTokens, reloads, ready, logDropped, buildInfo, subjects, subjectsRefused, subjectsEvicted,
+        storeRestoredTokens, reloads, ready, logDropped, spans, buildInfo, subjects, subjectsRefused, subjectsEvicted,
         sharedState, sharedTokens, auditRecords, auditHead, auditDropped, auditWriting, upstreamHealthy, upstreamChecks,
         issuerBreakerState, issuerBreakerOpened,
         hotCacheTokens, hotCacheBytes, hotCacheLimit, hotCacheEvictions, refreshTokensRefused, storeLookups,
@@ -117,6 +117,11 @@ package enum ExposedFamily: CaseIterable {
             .init("cardea_ready", .gauge, "1 while traffic should come.")
         case .logDropped:
             .init("cardea_log_dropped_total", .counter, "Log lines that found no room.")
+        case .spans:
+            .init(
+                "cardea_spans_total", .counter,
+                "Spans for tracing.endpoint, by outcome; of a request that found no room, dropped counts one.",
+                [.init("result", SpanCounts.Outcome.allCases.map(\.rawValue))])
         case .buildInfo:
             .init("cardea_build_info", .gauge, "1, with the version as label.", [.init("version")])
         case .subjects:

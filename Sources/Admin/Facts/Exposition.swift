@@ -137,6 +137,9 @@ extension Scrape {
             ["done": facts.status.configuration.reloads, "refused": facts.status.configuration.refusals])
         one(.ready, facts.isReady ? 1 : 0)
         one(.logDropped, facts.logDropped)
+        if let spans = facts.spans {
+            family(.spans, SpanCounts.Outcome.allCases.map { ([("result", $0.rawValue)], spans[$0] ?? 0) })
+        }
         family(.buildInfo, [([("version", facts.version)], 1)])
     }
 

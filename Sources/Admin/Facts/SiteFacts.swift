@@ -21,6 +21,8 @@ struct SiteFacts: Sendable {
     /// By route, in the order of `traffic`.
     var trends: [RouteTrend]
     var logDropped: UInt64
+    /// Nil where spans were never exported.
+    var spans: [SpanCounts.Outcome: UInt64]?
 }
 
 /// Where the site's facts come from: a gateway, or a test's values. All of it is called on the keeper's loop.
@@ -72,7 +74,8 @@ extension FactSource {
                 version: version, configurationPath: place.document.shown, listening: gateway.addresses, age: age,
                 wallTime: Double(gateway.wallMilliseconds) / 1000, isReady: readiness.isReady,
                 reasons: readiness.reasons, status: gateway.status(), snapshot: snapshot,
-                traffic: traffic, trends: traffic.routes.map { history.trend(of: $0.name) }, logDropped: logDropped())
+                traffic: traffic, trends: traffic.routes.map { history.trend(of: $0.name) }, logDropped: logDropped(),
+                spans: gateway.spanCounts)
         }
         process = { reader.read() }
         reset = { gateway.reset(identity: $0) }

@@ -102,11 +102,6 @@ struct TreeDecoder {
         }
     }
 
-    func tracing() -> Tracing? {
-        if root.entry("tracing")?.value.map == nil, !root.boolean("tracing") { return nil }
-        return Tracing(ratio: root.inside("tracing", Keys.tracing).parsed("ratio", Units.share) ?? 0)
-    }
-
     private mutating func shutdown() -> Shutdown {
         let reader = root.inside("shutdown", Keys.shutdown)
         let shutdown = Shutdown(

@@ -106,7 +106,10 @@ extension TreeDecoder {
     }
 
     private mutating func network(_ identity: BlockReader) -> Network {
-        let reader = merged("network", identity, Keys.network, place: "a network")
+        network(in: merged("network", identity, Keys.network, place: "a network"))
+    }
+
+    mutating func network(in reader: BlockReader) -> Network {
         var resolve: [String: [IPAddress]] = [:]
         for entry in reader.entry("resolve")?.value.map ?? [] {
             let items = entry.value.list ?? [entry.value]

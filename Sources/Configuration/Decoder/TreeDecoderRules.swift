@@ -92,8 +92,7 @@ extension TreeDecoder {
             reader.refuse("headers", "edits '\(name)', which 'request_id' writes")
         }
         let traced = ["traceparent", "tracestate"]
-        if let name = route.headers.set.map(\.name).first(where: { traced.contains($0.lowercased()) }), tracing() != nil
-        {
+        if let name = route.headers.set.map(\.name).first(where: { traced.contains($0.lowercased()) }), isTracing {
             reader.refuse(
                 "headers", "sets '\(name)', which 'tracing' writes; 'remove' alone keeps it from the upstream")
         }

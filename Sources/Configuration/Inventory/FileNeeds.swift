@@ -155,7 +155,7 @@ extension Configuration {
         }
         for secret in secrets { needs.add(secret.reference, environment: environment) }
         for key in clientKeys { needs.add(file: key.files.certificate) }
-        for tls in identities.map(\.network.tls) + routes.map(\.tls) {
+        for tls in clientTLS {
             for case .file(let path) in tls.authorities { needs.add(file: path) }
         }
         for listener in listeners {

@@ -45,6 +45,12 @@ extension Configuration {
         add("store", "shared.password", file, store.shared?.password)
         add("admin", "token", file, admin.token)
         add("audit", "subject_key", auditMark, audit?.subjectKey)
+        if let export = tracing?.export {
+            for header in export.headers { add("tracing", "headers.\(header.name)", file, header.value) }
+            add("tracing", "network.proxy.password", file, export.network.proxy?.password)
+            add("tracing", "network.tls.key", file, export.network.tls.identity?.key)
+            add("tracing", "network.tls.password", file, export.network.tls.identity?.password)
+        }
         return found
     }
 
@@ -56,10 +62,13 @@ extension Configuration {
             })
     }
 
-    /// All by which servers of upstreams and issuers are judged.
-    public var authorities: Set<ClientTLS.Authority> {
-        Set((identities.map(\.network.tls) + routes.map(\.tls)).flatMap(\.authorities))
+    /// How servers are connected to: issuers, upstreams, the collector of spans.
+    var clientTLS: [ClientTLS] {
+        identities.map(\.network.tls) + routes.map(\.tls) + [tracing?.export?.network.tls].compactMap(\.self)
     }
+
+    /// All by which these servers are judged.
+    public var authorities: Set<ClientTLS.Authority> { Set(clientTLS.flatMap(\.authorities)) }
 
     /// Every certificate that we may show, with its place.
     public var clientKeys: [(owner: String, mark: Mark, files: ClientKeyFiles)] {
@@ -71,6 +80,9 @@ extension Configuration {
         }
         for route in routes {
             if let files = route.tls.identity { found.append(("route '\(route.name)'", route.mark, files)) }
+        }
+        if let files = tracing?.export?.network.tls.identity {
+            found.append(("tracing", Mark(file: routes.first?.mark.file ?? ""), files))
         }
         return found
     }

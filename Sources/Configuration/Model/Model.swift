@@ -98,6 +98,28 @@ public struct Log: Sendable, Equatable {
 public struct Tracing: Sendable, Equatable {
     /// The share of requests that are sampled, in millionths: 0 to 1,000,000.
     public var ratio: Int
+    /// `tracing.endpoint` and what goes with it; nil: spans are not exported.
+    public var export: Export?
+    /// `tracing.service`.
+    public var service = "cardea"
+
+    /// Where spans go.
+    public struct Export: Sendable, Equatable {
+        /// `tracing.endpoint`, with its path.
+        public var url: String
+        /// `tracing.headers`: names, and where the values are read.
+        public var headers: [Header]
+        /// `tracing.network`.
+        public var network: Network
+    }
+
+    /// A field that is sent with spans.
+    public struct Header: Sendable, Equatable {
+        /// As configured.
+        public var name: String
+        /// Where the value is read.
+        public var value: SecretReference
+    }
 }
 
 /// `shutdown`: the two stages of an end.

@@ -180,7 +180,16 @@ package enum Keys {
             KeySpec(
                 "ratio", .text(.share),
                 "The share of requests that are sampled; of callers in forwarded_from the sampled flag of their own traceparent decides.",
-                default: "1%")
+                default: "1%"),
+            KeySpec(
+                "endpoint", .text(.httpURL),
+                "Where spans go, to a collector of OTLP over HTTP; without a path, /v1/traces is meant. Without it no span is made."
+            ),
+            KeySpec(
+                "headers", .named(.headerName, .secret), "Sent with the spans, such as an API key; read anew each time."
+            ),
+            KeySpec("service", .text(.line), "service.name of the spans.", default: "cardea"),
+            KeySpec("network", .block(network), "Calls to the collector."),
         ])
 
     static let shutdown = Block(

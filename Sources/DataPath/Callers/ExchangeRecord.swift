@@ -11,6 +11,11 @@ struct ExchangeRecord {
     var sentAt: UInt64 = 0
     var firstByteAt: UInt64 = 0
     var answeredAt: UInt64 = 0
+    /// The first wait for a token, and the last one after the request was sent.
+    var wait = TraceStep()
+    var laterWait = TraceStep()
+    /// The first time that it was sent, where it was sent again.
+    var firstSend = TraceStep()
     var cache = AccessRecord.CacheState.none
     var replayed = false
     var fault: Fault.Kind?
@@ -27,6 +32,21 @@ struct ExchangeRecord {
     var bytesOutBefore: UInt64 = 0
     var upstreamAddress: LogAddress?
     var usedHTTP2 = false
+
+    /// - Parameter now: by the loop's clock, as `since` is.
+    mutating func noteWait(since: UInt64, until now: UInt64) {
+        let isLater = sentAt != 0
+        let began = isLater ? laterWait.start : wait.start
+        // A wait that is followed by another one before the request goes out is one with it.
+        let step = TraceStep(start: began == 0 ? since : began, end: now)
+        if isLater { laterWait = step } else { wait = step }
+    }
+
+    /// The request is about to be sent again.
+    mutating func noteFirstSend(at now: UInt64) {
+        guard firstSend.start == 0 else { return }
+        firstSend = TraceStep(start: sentAt, end: firstByteAt >= sentAt ? firstByteAt : now)
+    }
 
     mutating func noteHead(method: ByteRange, target: ByteRange) {
         self.method = method

@@ -25,6 +25,8 @@ package final class DataLoop {
     private var memoryTrim: MemoryTrim!
     private(set) var metrics: LoopMetrics
     private(set) var access: AccessRing?
+    /// Nil where spans are not exported.
+    private(set) var traces: TraceRing?
     /// Nil without `audit`.
     let uses: UseWatch?
     let events: EventLog
@@ -81,8 +83,8 @@ package final class DataLoop {
     package init(
         index: Int, loop: Loop, plan: GatewayPlan, reader: consuming Reader, keeper: any KeeperInbox,
         metrics: LoopMetrics,
-        access: AccessRing?, events: EventLog, resolver: any NameResolver, random: any RandomSource,
-        local: LocalAddresses, census: AddressCensus?, uses: UseCounter? = nil
+        access: AccessRing?, traces: TraceRing? = nil, events: EventLog, resolver: any NameResolver,
+        random: any RandomSource, local: LocalAddresses, census: AddressCensus?, uses: UseCounter? = nil
     ) {
         self.index = index
         self.loop = loop
@@ -90,6 +92,7 @@ package final class DataLoop {
         self.reader = reader
         self.metrics = metrics
         self.access = access
+        self.traces = traces
         self.uses = uses.map { UseWatch($0, loop: loop) }
         self.events = events
         self.resolver = resolver
@@ -309,6 +312,7 @@ package final class DataLoop {
             // None, or one of an earlier edition.
             count(for: caller.exchange.route) { count(caller, total, in: $0) }
         }
+        if traces != nil { noteTrace(of: caller, endedAt: now) }
         guard let access,
             plan.accessPolicy.admits(
                 status: caller.exchange.answer.status,
@@ -391,6 +395,7 @@ package final class DataLoop {
         pseudonym = next.plan.pseudonym
         viaMark = Array(next.plan.pseudonym.utf8)
         if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
+        traces = next.traces.isEmpty ? nil : next.traces[index]
         // Destinations of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first:
         // idle connections point at their group without holding it.
         for (_, open) in openDestinations.sorted(by: { $0.key < $1.key }) { open.group.retire() }

@@ -6,8 +6,8 @@ struct NumberStock: ~Copyable {
     private let numbers: UnsafeMutableBufferPointer<UInt64>
     private var left = 0
 
-    /// Numbers of one draw: a kilobyte.
-    private static let size = 128
+    /// Numbers of one draw: four kilobytes, so that the generator's calls are few.
+    private static let size = 512
 
     init(_ source: any RandomSource) {
         self.source = source
@@ -18,12 +18,16 @@ struct NumberStock: ~Copyable {
     deinit { numbers.deallocate() }
 
     /// A number that was not given out before, and cannot be told from those that were.
+    @inline(__always)
     mutating func next() -> UInt64 {
-        if left == 0 {
-            source.fill(UnsafeMutableRawBufferPointer(numbers))
-            left = Self.size
-        }
+        if left == 0 { refill() }
         left &-= 1
         return numbers[left]
+    }
+
+    @inline(never)
+    private mutating func refill() {
+        source.fill(UnsafeMutableRawBufferPointer(numbers))
+        left = Self.size
     }
 }

@@ -71,6 +71,10 @@ package final class TokenDesk {
         caller.exchange.token.waitsFor = slot
         count(caller)
         let isFirst = waiting[slot] == nil
+        // As many as a grant's span points at.
+        if data.traces != nil, waiting[slot].map({ $0.count < SpanRecord.mostLinks }) ?? true {
+            tellTrace(of: caller, at: .slot(slot))
+        }
         waiting[slot, default: WaitingLine()].append(caller)
         waiters += 1
         guard isFirst, !keeper.send(.needed(slot: slot), from: loopIndex) else { return .none }
@@ -108,7 +112,18 @@ package final class TokenDesk {
         caller.exchange.token.ticket = lastTicket
         count(caller)
         parked[lastTicket] = caller
-        return Ticket(loop: loopIndex, number: lastTicket)
+        let ticket = Ticket(loop: loopIndex, number: lastTicket)
+        if data.traces != nil { tellTrace(of: caller, at: .ticket(ticket)) }
+        return ticket
+    }
+
+    /// Before the report of the wait itself. Not told when the mailbox is full: a link is missing then.
+    private func tellTrace(of caller: CallerConnection, at place: TracedWait.Place) {
+        caller.settleTrace()
+        let trace = caller.exchange.correlation.trace
+        guard trace.isSampled, trace.span != 0 else { return }
+        let span = SpanLink(traceHigh: trace.high, traceLow: trace.low, span: trace.span)
+        _ = keeper.send(.traced(TracedWait(place: place, span: span)), from: loopIndex)
     }
 
     private func unpark(_ caller: CallerConnection) {
@@ -132,6 +147,7 @@ package final class TokenDesk {
         caller.exchange.token.countedAt = nil
         let since = caller.exchange.token.countedSince
         let time = data.loop.now - min(data.loop.now, since)
+        caller.exchange.record.noteWait(since: since, until: data.loop.now)
         data.count(for: caller.exchange.route) { $0.waitEnded(identity: identity, nanoseconds: time) }
     }
 

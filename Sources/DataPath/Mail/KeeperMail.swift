@@ -1,9 +1,12 @@
 package import Handshakes
 package import HotCache
+package import Telemetry
 package import Tokens
 
 /// A report of a loop to the keeper: for misses one for each slot and flight, and one for each request where the request itself matters.
 package enum LoopReport: Sendable {
+    /// A request whose trace is recorded is about to wait; the report that it waits for follows.
+    case traced(TracedWait)
     /// A request needs the token of `slot` and there is none to serve.
     case needed(slot: Slot)
     /// The first hit past the refresh point, for this loop and generation.
@@ -19,6 +22,18 @@ package enum LoopReport: Sendable {
     case challenged(ChallengeOfRequest)
     /// An upstream took the credential of `slot`.
     case accepted(slot: Slot, generation: UInt64)
+}
+
+/// The span of a request, for the grant that it waits for.
+package struct TracedWait: Sendable {
+    /// What it waits with: the slot of its token, or a ticket of its own.
+    package enum Place: Hashable, Sendable {
+        case slot(Slot)
+        case ticket(Ticket)
+    }
+
+    package let place: Place
+    package let span: SpanLink
 }
 
 /// Names one parked request of one loop. Never reused.

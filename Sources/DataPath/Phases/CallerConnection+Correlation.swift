@@ -57,35 +57,44 @@ extension CallerConnection {
     func settleTrace() {
         let traces = exchange.route?.correlation.traces == true
         guard traces ? exchange.correlation.trace.span == 0 : !exchange.correlation.trace.isKnown else { return }
-        let own = ownTrace
         guard traces else {
             // For the record alone.
-            if let own {
+            if !exchange.correlation.ownTrace.isEmpty, let own = ownTrace {
                 (exchange.correlation.trace.high, exchange.correlation.trace.low) = (own.traceHigh, own.traceLow)
             }
             return
         }
-        let span = max(data.numbers.next(), 1)
+        if let route = exchange.route { beginTrace(on: route) }
+    }
+
+    /// Continues the caller's trace, or begins one. A second call changes nothing.
+    /// - Parameter route: the exchange's, which traces its requests.
+    private func beginTrace(on route: RoutePlan) {
+        guard exchange.correlation.trace.span == 0 else { return }
+        let own = exchange.correlation.ownTrace.isEmpty ? nil : ownTrace
+        // Put together here and stored once: each look into the exchange is a check.
+        var trace = exchange.correlation.trace
         if let own {
-            exchange.correlation.trace.high = own.traceHigh
-            exchange.correlation.trace.low = own.traceLow
-            exchange.correlation.trace.parent = own.span
+            (trace.high, trace.low, trace.parent) = (own.traceHigh, own.traceLow, own.span)
+            trace.span = max(data.numbers.next(), 1)
         } else {
-            exchange.correlation.trace.high = data.numbers.next()
-            exchange.correlation.trace.low = max(data.numbers.next(), 1)
+            trace.high = data.numbers.next()
+            trace.low = max(data.numbers.next(), 1)
+            // As random as both, and in a trace that begins here no other span has its number.
+            trace.span = max(trace.high ^ trace.low, 1)
         }
-        exchange.correlation.trace.span = span
         if let own, isTrusted {
-            exchange.correlation.trace.isSampled = own.isSampled
+            trace.isSampled = own.isSampled
         } else {
             // By a number of our own: a caller chooses its trace id, and is not to choose with it what is recorded.
-            let sampled = exchange.route?.correlation.sampled ?? 0
-            exchange.correlation.trace.isSampled = span &* 0x9E37_79B9_7F4A_7C15 < sampled || sampled == .max
+            let sampled = route.correlation.sampled
+            trace.isSampled = trace.span &* 0x9E37_79B9_7F4A_7C15 < sampled || sampled == .max
         }
+        exchange.correlation.trace = trace
     }
 
     private var ownTrace: TraceParent? {
-        guard !exchange.correlation.ownTrace.isEmpty, exchange.tunnel == nil, block != nil else { return nil }
+        guard exchange.tunnel == nil, block != nil else { return nil }
         return TraceParent(input[exchange.correlation.ownTrace].octets)
     }
 
@@ -94,13 +103,18 @@ extension CallerConnection {
     /// The lines that the route adds to the request, in `buffers.notes`.
     func correlationLines(of route: RoutePlan) -> UnsafeRawBufferPointer {
         var cursor = OutputCursor(buffers.notes)
-        if route.correlation.sendsID { appendRequestID(to: &cursor) }
-        if route.correlation.traces { appendTrace(to: &cursor) }
+        appendCorrelation(of: route, to: &cursor)
         return cursor.written(in: buffers.notes)
     }
 
-    private func appendTrace(to cursor: inout OutputCursor) {
-        settleTrace()
+    /// The same lines behind what `cursor` has.
+    func appendCorrelation(of route: RoutePlan, to cursor: inout OutputCursor) {
+        if route.correlation.sendsID { appendRequestID(to: &cursor) }
+        if route.correlation.sendsTrace { appendTrace(of: route, to: &cursor) }
+    }
+
+    private func appendTrace(of route: RoutePlan, to cursor: inout OutputCursor) {
+        beginTrace(on: route)
         TraceParent.writeLine(
             traceHigh: exchange.correlation.trace.high, traceLow: exchange.correlation.trace.low,
             span: exchange.correlation.trace.lastSend, isSampled: exchange.correlation.trace.isSampled, into: &cursor)

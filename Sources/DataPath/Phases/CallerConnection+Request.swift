@@ -70,6 +70,7 @@ extension CallerConnection {
             own(upstream)
         }
         upstream.requests += 1
+        if exchange.record.sentAt != 0 { exchange.record.noteFirstSend(at: loop.now) }
         exchange.record.sentAt = loop.now
         exchange.pace = TransferPace()
         expectFirstAnswer(on: route)
@@ -142,8 +143,13 @@ extension CallerConnection {
                 into: &cursor)
         }
         if route.correlation.writesToUpstream {
-            let lines = correlationLines(of: route).octets
-            if asFields { buffers.outgoing.addFields(lines) } else { cursor.addFields(lines) }
+            if asFields {
+                buffers.outgoing.addFields(correlationLines(of: route).octets)
+            } else {
+                cursor.reopenHead()
+                appendCorrelation(of: route, to: &cursor)
+                cursor.endHead()
+            }
         }
     }
 

@@ -5,8 +5,10 @@ package struct CorrelationPlan: Sendable {
     /// The caller gets it in the answer; the upstream's own field is deleted for it.
     package var answersID = false
 
-    /// Each request belongs to a trace, which the upstream is told; the caller's own fields are deleted for it.
+    /// Each request belongs to a trace.
     package var traces = false
+    /// The upstream is told of the trace; the caller's own fields are deleted for it.
+    package var sendsTrace = false
     /// Of 2⁶⁴ − 1 requests whose caller's word on it is not believed, so many are sampled.
     package var sampled: UInt64 = 0
 
@@ -14,5 +16,5 @@ package struct CorrelationPlan: Sendable {
     package init() {}
 
     /// Lines of ours go to the upstream.
-    var writesToUpstream: Bool { sendsID || traces }
+    var writesToUpstream: Bool { sendsID || sendsTrace }
 }

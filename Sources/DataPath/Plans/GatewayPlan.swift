@@ -12,7 +12,7 @@ package final class GatewayPlan: Sendable {
     /// `nat64`.
     let translators: [AddressRange]
     /// Our name in `Via` and `Proxy-Status`.
-    let pseudonym: String
+    package let pseudonym: String
     package let accessPolicy: AccessPolicy
     /// Numbers of the log's names.
     package let faultNames: [Fault.Kind: UInt16]
@@ -62,12 +62,18 @@ package struct NextPlan: Sendable {
     let metrics: [LoopMetrics]
     /// Empty where access records were never and are not asked for.
     let access: [AccessRing]
+    /// Empty where spans are not exported.
+    let traces: [TraceRing]
     let census: AddressCensus?
 
-    package init(plan: GatewayPlan, metrics: [LoopMetrics], access: [AccessRing], census: AddressCensus?) {
+    package init(
+        plan: GatewayPlan, metrics: [LoopMetrics], access: [AccessRing], traces: [TraceRing] = [],
+        census: AddressCensus?
+    ) {
         self.plan = plan
         self.metrics = metrics
         self.access = access
+        self.traces = traces
         self.census = census
     }
 }

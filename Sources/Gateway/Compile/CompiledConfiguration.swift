@@ -14,6 +14,8 @@ struct CompiledConfiguration {
     let identities: [KeptIdentity]
     let compiler: GatewayCompiler
     let plan: GatewayPlan
+    /// Nil where spans are not exported.
+    let spans: SpanDestination?
 
     /// Reads certificates and keys of listeners and clients; blocks.
     /// - Parameters:
@@ -34,6 +36,11 @@ struct CompiledConfiguration {
             trustCatalog: PlanCatalog(after: earlier?.trustCatalog),
             proxyCatalog: PlanCatalog(after: earlier?.proxyCatalog))
         identities = try identityCompiler.compile(configuration.identities)
+        if let export = configuration.tracing?.export {
+            spans = try identityCompiler.destination(of: export)
+        } else {
+            spans = nil
+        }
         var compiler = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
             loops: loops, routeNames: routeNames, faultNames: faultNames, identityNames: identityNames,

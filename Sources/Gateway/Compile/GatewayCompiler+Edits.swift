@@ -45,7 +45,7 @@ extension GatewayCompiler {
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         if let scheme = scheme(of: route) { try apply(scheme.edits, of: route, in: &edits) }
         let correlation = correlation(of: route)
-        let replaced = (correlation.sendsID ? ["x-request-id"] : []) + (correlation.traces ? Self.traceFields : [])
+        let replaced = (correlation.sendsID ? ["x-request-id"] : []) + (correlation.sendsTrace ? Self.traceFields : [])
         for field in replaced.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
         return edits
     }
@@ -204,11 +204,10 @@ extension GatewayCompiler {
         var plan = CorrelationPlan()
         plan.sendsID = route.requestID != .pass
         plan.answersID = route.requestID == .echo
-        // A route that removes the field does not tell its upstream of traces.
-        if let tracing = configuration.tracing,
-            !route.headers.remove.contains(where: { $0.lowercased() == "traceparent" })
-        {
+        if let tracing = configuration.tracing {
             plan.traces = true
+            // A route that removes the field does not tell its upstream of traces.
+            plan.sendsTrace = !route.headers.remove.contains { $0.lowercased() == "traceparent" }
             plan.sampled = tracing.ratio >= 1_000_000 ? .max : UInt64(max(tracing.ratio, 0)) * (UInt64.max / 1_000_000)
         }
         return plan

@@ -189,7 +189,11 @@ struct IdentityCompiler {
     }
 
     private func network(of identity: ConfiguredIdentity) -> IssuerNetwork {
-        let network = identity.network
+        compile(identity.network, patience: UInt64(clamping: identity.token.acquireTimeout.wholeNanoseconds))
+    }
+
+    /// - Parameter patience: nanoseconds that a call beyond `network.connections` waits for its turn.
+    func compile(_ network: Network, patience: UInt64) -> IssuerNetwork {
         var resolve: [String: [SocketAddress]] = [:]
         for (host, addresses) in network.resolve {
             resolve[host] = addresses.compactMap { SocketAddress(host: "\($0)", port: 0) }
@@ -199,8 +203,21 @@ struct IdentityCompiler {
             minimumVersion: network.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: network.tls.legacy,
             clientKeys: clientKeys(network.tls.identity.map { [$0] } ?? []), proxy: network.proxy.map { proxy($0) },
             serverName: network.tls.serverName, timeout: UInt64(clamping: network.timeout.wholeNanoseconds),
-            connections: network.connections,
-            patience: UInt64(clamping: identity.token.acquireTimeout.wholeNanoseconds), resolve: resolve)
+            connections: network.connections, patience: patience, resolve: resolve)
+    }
+
+    /// - Throws: the endpoint cannot be called.
+    func destination(of export: Tracing.Export) throws(GatewayFault) -> SpanDestination {
+        guard let url = IssuerURL(export.url) else { throw GatewayFault("tracing.endpoint: cannot be called") }
+        return SpanDestination(
+            url: url,
+            headers: export.headers.map { header in
+                let read: SecretSource = { [environment, secretFiles] in
+                    try readSecret(header.value, environment: environment, policy: secretFiles)
+                        .withBytes { Secret($0) }
+                }
+                return (name: header.name, value: read)
+            }, network: compile(export.network, patience: 0))
     }
 }
 

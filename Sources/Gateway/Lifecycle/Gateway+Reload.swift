@@ -126,6 +126,7 @@ extension Gateway {
         let folders = configuration.secretFolders(environment: environment)
         let census = census(for: next.plan.limits)
         let access = access(for: next.plan)
+        let traces = next.spans == nil ? [] : spans.rings(loops.count)
         // The change takes one turn of the keeper's loop, which also answers admin requests: they see the old plan or the new one,
         // never half of each.
         let metrics = keeperLoop.ask(milliseconds: 60_000) { [self] in
@@ -144,7 +145,7 @@ extension Gateway {
         }
         // The keeper may still make the change later, so nothing that it would then use is taken back.
         guard let metrics else { throw GatewayFault("the keeper does not answer") }
-        let taken = NextPlan(plan: next.plan, metrics: metrics, access: access, census: census)
+        let taken = NextPlan(plan: next.plan, metrics: metrics, access: access, traces: traces, census: census)
         // The keeper first: it knows the routes of both editions, the loops ask for those of theirs.
         for (index, loop) in loops.enumerated() {
             let sockets = Dictionary(
@@ -157,6 +158,7 @@ extension Gateway {
             }
         }
         watchHealth(of: next.plan)
+        exportSpans(to: next.spans)
         tellOfSecrets(of: configuration)
         for socket in opened { events.info("listening", [LogField("address", .name(socket.plan.text))]) }
         let edition = UInt64(clamping: next.plan.edition.number)
@@ -215,6 +217,7 @@ extension Configuration {
         compare("admin.hosts", \.admin.hosts)
         compare("log.format", \.log.format)
         compare("audit", \.audit)
+        compare("tracing.service", \.tracing?.service)
         compare("sandbox", \.sandbox)
         return keys
     }

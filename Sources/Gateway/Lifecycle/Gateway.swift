@@ -11,6 +11,7 @@ internal import Synchronization
 public import Telemetry
 internal import TokenStore
 internal import Tokens
+internal import World
 
 /// The composition of a serving gateway: loops, keeper, store and listeners of one configuration.
 ///
@@ -42,6 +43,7 @@ public final class Gateway: Sendable {
     public let events: EventLog
     private let phase = Atomic<UInt8>(0)
     private let seeds: Mutex<KeeperSeeds>
+    private let firstDestination: SpanDestination?
     let startedAt: UInt64
     let waitUntil: UInt64
     /// All four are touched on the keeper's loop, once it runs.
@@ -53,6 +55,9 @@ public final class Gateway: Sendable {
     /// The faults of secrets that were logged, so that each is logged once.
     let exposuresTold = Mutex<Set<String>>([])
     let heartbeat = Heartbeat()
+    let spans: SpanProcessor
+    /// Touched on the keeper's loop.
+    let spanExporter: SpanExporter
     let adminServers = Mutex<[AdminServer]>([])
 
     private enum Phase {
@@ -65,11 +70,12 @@ public final class Gateway: Sendable {
     ///   - log: gets access records; its threads are started by the caller.
     ///   - inherited: sockets that were opened for us; where one is bound to an address of ours, it is used.
     ///   - audit: gets the acts; nil without `audit`.
+    ///   - version: of the program, as spans tell it.
     ///   - beforeStore: called when everything stands but what needs the store: another process may have it until this returns.
     public init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
         inherited: InheritedSockets, platform: Platform = .machine, audit: AuditTrail? = nil,
-        beforeStore: () -> Void = {}
+        version: String = "", beforeStore: () -> Void = {}
     ) throws(GatewayFault) {
         self.inherited = inherited
         events = log.events
@@ -104,6 +110,17 @@ public final class Gateway: Sendable {
             blocking = try platform.blocking()
             keeperLoop = try Loop(name: "keeper", kernel: platform.kernel(), mailCapacity: 65_536)
         } catch { throw GatewayFault("\(error)") }
+        let counts = SpanCounts()
+        let exporter = SpanExporter(
+            loop: keeperLoop, blocking: blocking, resolver: resolver, events: log.events, counts: counts,
+            seed: platform.random.number())
+        spanExporter = exporter
+        let spans = SpanProcessor(
+            resource: SpanResource(
+                name: configuration.tracing?.service ?? "cardea", version: version, instance: plan.pseudonym),
+            log: log, time: platform.time, counts: counts
+        ) { [keeperLoop] export in keeperLoop.post { exporter.take(export) } }
+        self.spans = spans
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: log.events, resolver: resolver,
@@ -111,7 +128,7 @@ public final class Gateway: Sendable {
                 identities: compiled.identities, routes: compiled.compiler.keptRoutes, store: opened.store,
                 storeState: opened.state,
                 markKey: try MarkKey(in: opened.rows, random: platform.random), random: platform.random,
-                subjects: SubjectBook.Limits(configuration), audit: audit))
+                subjects: SubjectBook.Limits(configuration), audit: audit, spans: spans))
         let keeper = self.keeper
         let opening = try Self.openFleet(
             configuration, environment: environment, keeper: keeper, platform: platform)
@@ -123,6 +140,7 @@ public final class Gateway: Sendable {
         let usePolicy = UsePolicy(
             recordsEach: configuration.audit?.uses == .each, blocks: configuration.audit?.onTrouble == .block)
         let rings = configuration.log.access == .off ? [] : counters.map { _ in log.makeRing() }
+        let traces = compiled.spans == nil ? [] : spans.rings(loopCount)
         let local = LocalAddresses.snapshot()
         let census = plan.limits.perAddress.map { AddressCensus(limit: $0) }
         var loops: [LoopBound<DataLoop>] = []
@@ -133,8 +151,9 @@ public final class Gateway: Sendable {
                     LoopBound(
                         DataLoop(
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
-                            metrics: counters[index], access: rings.isEmpty ? nil : rings[index], events: log.events,
-                            resolver: resolver, random: platform.random, local: local, census: census,
+                            metrics: counters[index], access: rings.isEmpty ? nil : rings[index],
+                            traces: traces.isEmpty ? nil : traces[index], events: log.events, resolver: resolver,
+                            random: platform.random, local: local, census: census,
                             uses: audit.map { UseCounter($0, usePolicy) })))
             } catch { throw GatewayFault("\(error)") }
         }
@@ -168,6 +187,7 @@ public final class Gateway: Sendable {
         let patience =
             compiled.identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0
         waitUntil = startedAt + patience
+        firstDestination = compiled.spans
         seeds = Mutex(
             KeeperSeeds(
                 rows: opened.rows, keys: compiled.fixedKeys,
@@ -184,6 +204,7 @@ public final class Gateway: Sendable {
             return seeds
         }
         let loops = self.loops
+        if let firstDestination { exportSpans(to: firstDestination) }
         _ = keeperLoop.post { [self] in
             // Keys were read before their folders were watched.
             let keys = keyWatch.withLock { $0 }

@@ -35,7 +35,9 @@ extension Explanation {
         if route.correlation.sendsID {
             lines.append("X-Request-Id: the caller's own where it is fit, else made for each request")
         }
-        if route.correlation.traces { lines.append("traceparent: of the caller's trace, else of one that begins here") }
+        if route.correlation.sendsTrace {
+            lines.append("traceparent: of the caller's trace, else of one that begins here")
+        }
         return lines
     }
 

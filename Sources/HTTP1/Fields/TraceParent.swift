@@ -31,16 +31,33 @@ extension TraceParent {
     /// Octets of version 00.
     private static var length: Int { 55 }
 
+    /// Octets of the field's line with its CRLF.
+    private static var lineLength: Int { 16 + length - 3 + 2 }
+
     /// Writes the field's line as version 00, with its CRLF.
     public static func writeLine(
         traceHigh: UInt64, traceLow: UInt64, span: UInt64, isSampled: Bool, into output: inout OutputCursor
     ) {
-        output.append("traceparent: 00-")
-        output.append(allHexadecimal: traceHigh)
-        output.append(allHexadecimal: traceLow)
-        output.append("-")
-        output.append(allHexadecimal: span)
-        output.append(isSampled ? "-01\r\n" : "-00\r\n")
+        // Every request of a route that is traced has one, so it is written a word at a time.
+        guard let line = output.extend(by: lineLength) else { return }
+        // "tracepar", "ent: 00-"
+        line.storeBytes(of: UInt64(0x7472_6163_6570_6172).bigEndian, as: UInt64.self)
+        line.storeBytes(of: UInt64(0x656E_743A_2030_302D).bigEndian, toByteOffset: 8, as: UInt64.self)
+        write(traceHigh, at: line + 16)
+        write(traceLow, at: line + 32)
+        line.storeBytes(of: 0x2D, toByteOffset: 48, as: UInt8.self)
+        write(span, at: line + 49)
+        // "-00\r" or "-01\r"
+        let flags: UInt32 = isSampled ? 0x2D30_310D : 0x2D30_300D
+        line.storeBytes(of: flags.bigEndian, toByteOffset: 65, as: UInt32.self)
+        line.storeBytes(of: 10, toByteOffset: 69, as: UInt8.self)
+    }
+
+    @inline(__always)
+    private static func write(_ number: UInt64, at place: UnsafeMutableRawPointer) {
+        let (high, low) = (UInt32(truncatingIfNeeded: number >> 32), UInt32(truncatingIfNeeded: number))
+        place.storeBytes(of: Hexadecimal.digits(of: high).bigEndian, as: UInt64.self)
+        place.storeBytes(of: Hexadecimal.digits(of: low).bigEndian, toByteOffset: 8, as: UInt64.self)
     }
 }
 

@@ -92,12 +92,7 @@ extension OutputCursor {
     }
 
     private mutating func append(eightDigits value: UInt32) {
-        guard !overflowed, memory.count &- count >= 8, let start = memory.baseAddress else {
-            overflowed = true
-            return
-        }
-        (start + count).storeBytes(of: Hexadecimal.digits(of: value).bigEndian, as: UInt64.self)
-        count &+= 8
+        extend(by: 8)?.storeBytes(of: Hexadecimal.digits(of: value).bigEndian, as: UInt64.self)
     }
 
     /// Puts whole field lines before the empty line that ends a head.
@@ -107,6 +102,28 @@ extension OutputCursor {
         rewind(to: count - 2)
         append(lines)
         append("\r\n")
+    }
+
+    /// Takes back the empty line that ends a head: whole field lines may follow, then `endHead`.
+    /// - Precondition: a head has been written.
+    public mutating func reopenHead() {
+        guard !overflowed else { return }
+        rewind(to: count - 2)
+    }
+
+    /// The empty line that ends a head.
+    public mutating func endHead() {
+        extend(by: 2)?.storeBytes(of: UInt16(0x0D0A).bigEndian, as: UInt16.self)
+    }
+
+    /// The next `size` octets, which the caller writes, all of them; nil without room, and `overflowed` is set.
+    mutating func extend(by size: Int) -> UnsafeMutableRawPointer? {
+        guard !overflowed, memory.count &- count >= size, let start = memory.baseAddress else {
+            overflowed = true
+            return nil
+        }
+        defer { count &+= size }
+        return start + count
     }
 
     /// An octet that was written.

@@ -3,7 +3,7 @@ internal import Glibc
 /// An exchange, as the access log tells it. Fixed size and trivially copyable: a loop fills it in place in its ring.
 ///
 /// There is no place in it for a header, a query or a token.
-public struct AccessRecord: Sendable {
+public struct AccessRecord: RingRecord {
     /// Nanoseconds of the wall clock since 1970, at the end of the exchange.
     public var time: UInt64 = 0
     /// Index in the `NameTable` of routes.

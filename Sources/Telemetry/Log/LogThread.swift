@@ -19,13 +19,14 @@ public final class LogThread: Sendable {
 
     private let rings = Mutex<[AccessRing]>([])
     private let ringsChanged = Atomic<Bool>(false)
+    private let works = Mutex<[any LogThreadWork]>([])
+    private let worksChanged = Atomic<Bool>(false)
     private let stopping = Atomic<Bool>(false)
     private let lost = Atomic<UInt64>(0)
     private let format: LogFormat
     private let eventDescriptor: Int32
     private let accessDescriptor: Int32
     private let thread = Mutex<WorkerThread?>(nil)
-    private let work = Mutex<(any LogThreadWork)?>(nil)
 
     /// Milliseconds for which lines may gather.
     static let gathering: Int32 = 20
@@ -60,8 +61,12 @@ public final class LogThread: Sendable {
         return ring
     }
 
-    /// Gives the thread further work. Before `start`.
-    package func attach(_ work: any LogThreadWork) { self.work.withLock { $0 = work } }
+    /// Gives the thread further work, until the end of the process.
+    package func attach(_ work: any LogThreadWork) {
+        works.withLock { $0.append(work) }
+        worksChanged.store(true, ordering: .releasing)
+        events.wakePipe.wake()
+    }
 
     /// Lines dropped so far: full queues and broken descriptors.
     public var dropped: UInt64 {
@@ -93,20 +98,24 @@ public final class LogThread: Sendable {
             events: events,
             formatter: LogFormatter(format: format, routes: routes, faults: faults, identities: identities),
             eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor)
-        let work = self.work.withLock { $0 }
+        var works: [any LogThreadWork] = []
         while true {
             // Read before the turn: what was sent before `stop` is then seen by this turn.
             let last = stopping.load(ordering: .acquiring)
             if ringsChanged.exchange(false, ordering: .acquiring) { pump.rings = rings.withLock { $0 } }
+            if worksChanged.exchange(false, ordering: .acquiring) { works = self.works.withLock { $0 } }
             let worked = pump.turn()
-            let due = work?.turn(at: events.awake(), isLast: last)
+            let now = events.awake()
+            let due = works.compactMap { $0.turn(at: now, isLast: last) }.min()
             lost.store(pump.lost, ordering: .relaxed)
             if last { break }
             if worked {
                 pump.sleep(milliseconds: Self.gathering)
             } else if pump.arm() {
-                if work?.arm() ?? true { pump.sleep(milliseconds: milliseconds(until: due)) }
-                work?.disarm()
+                // Each of them is told, also behind one that has work.
+                let isIdle = works.reduce(true) { $1.arm() && $0 }
+                if isIdle { pump.sleep(milliseconds: milliseconds(until: due)) }
+                for work in works { work.disarm() }
                 pump.disarm()
             }
         }
@@ -118,7 +127,7 @@ public final class LogThread: Sendable {
     private func milliseconds(until due: UInt64?) -> Int32 {
         guard let due else { return -1 }
         let now = events.awake()
-        return Int32(clamping: (due - min(due, now)) / 1_000_000 + 1)
+        return Int32(clamping: (due &- min(due, now)) / 1_000_000 &+ 1)
     }
 }
 

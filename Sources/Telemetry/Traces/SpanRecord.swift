@@ -31,6 +31,8 @@ public struct SpanRecord: Sendable {
     public var isSampled = true
     /// It did not bring what it was for. Of a request: the gateway could not answer as the upstream would have, or the answer says so (5xx).
     public var isFailed = false
+    /// Spans that one span points at.
+    public static let mostLinks = 8
     private(set) var links = InlineArray<8, SpanLink>(repeating: SpanLink(traceHigh: 0, traceLow: 0, span: 0))
     private(set) var linkCount = 0
     /// Links for which there was no room.
@@ -38,6 +40,18 @@ public struct SpanRecord: Sendable {
 
     /// A span of nothing yet.
     public init() {}
+
+    /// A part of it, without the links.
+    /// - Parameter number: among its parts, from 1.
+    public func part(_ work: SpanWork, number: UInt64) -> SpanRecord {
+        var part = SpanRecord()
+        (part.traceHigh, part.traceLow) = (traceHigh, traceLow)
+        (part.span, part.parent) = (max(span &+ number, 1), span)
+        part.work = work
+        (part.route, part.identity) = (route, identity)
+        part.isSampled = isSampled
+        return part
+    }
 
     /// A grant points at the requests that waited for it: at the first eight, and says how many more there were.
     public mutating func link(to link: SpanLink) {
@@ -52,9 +66,12 @@ public struct SpanRecord: Sendable {
 
 /// A span that another one points at.
 public struct SpanLink: Sendable {
-    let traceHigh: UInt64
-    let traceLow: UInt64
-    let span: UInt64
+    /// The trace id, in two halves.
+    public let traceHigh: UInt64
+    /// See `traceHigh`.
+    public let traceLow: UInt64
+    /// The id of the span.
+    public let span: UInt64
 
     /// Memberwise.
     public init(traceHigh: UInt64, traceLow: UInt64, span: UInt64) {
@@ -86,11 +103,20 @@ public enum SpanMethod: UInt8, Sendable, CaseIterable {
 
     /// The method as it is written in a request.
     public init(_ method: UnsafeRawBufferPointer) {
-        self =
-            Self.allCases.first { named in
-                named != .none && named != .other && named.word.utf8CodeUnitCount == method.count
-                    && named.word.withUTF8Buffer { $0.elementsEqual(method) }
-            } ?? .other
+        let likely: SpanMethod =
+            switch (method.count, method.first) {
+            case (3, UInt8(ascii: "G")): .get
+            case (3, UInt8(ascii: "P")): .put
+            case (4, UInt8(ascii: "H")): .head
+            case (4, UInt8(ascii: "P")): .post
+            case (5, UInt8(ascii: "P")): .patch
+            case (5, UInt8(ascii: "T")): .trace
+            case (6, UInt8(ascii: "D")): .delete
+            case (7, UInt8(ascii: "C")): .connect
+            case (7, UInt8(ascii: "O")): .options
+            default: .other
+            }
+        self = likely.word.withUTF8Buffer { $0.elementsEqual(method) } ? likely : .other
     }
 
     var word: StaticString {

@@ -373,6 +373,13 @@ extension EventWords {
             "log lines dropped", ["count"],
             "Standard output or error took lines too slowly, and some were not written.",
             do: "See what reads the log; 'cardea_log_dropped_total' counts them."),
+        warn(
+            "spans cannot be exported", ["endpoint", "reason"],
+            "The collector of tracing.endpoint was not reached or takes no spans. Told once, until it takes some again.",
+            do:
+                "See the reason and the collector; 'cardea_spans_total' counts what is lost. No request is slower for it."
+        ),
+        info("spans are exported again", ["endpoint"], "The collector takes spans after a time in which it did not."),
         debug("hardening step refused", ["step", "errno"], "The kernel refused a step that takes rights away."),
     ]
 }
@@ -386,7 +393,8 @@ extension EventWords {
         ("cut_octets", "octets of a torn record that were cut off"), ("damaged", "rows that cannot be opened"),
         ("days", "days until the end; less than 0 after it"),
         ("dropped", "rows that were deleted"), ("edition", "the number of the configuration since the start"),
-        ("errno", "the kernel's error number"), ("expired", "rows that had ended"),
+        ("endpoint", "the collector's origin"), ("errno", "the kernel's error number"),
+        ("expired", "rows that had ended"),
         ("expires_in_seconds", "seconds until the token ends"), ("fault", "a problem's word"),
         ("file", "a file's path"),
         ("files", "paths of files"), ("format", "`store.shared.format`"), ("granted", "scopes that were granted"),

@@ -25,6 +25,9 @@ struct Run: ParsableCommand {
     @Argument(parsing: .postTerminator, help: "The program that is served, with its arguments.")
     var command: [String] = []
 
+    /// Milliseconds that the last spans have to reach their collector.
+    private static let lastSpans: UInt32 = 1000
+
     func run() throws {
         // First of all: the launcher keeps what there is now, which is no secret, no thread and no sandbox.
         let takeover = Takeover()
@@ -74,7 +77,7 @@ struct Run: ParsableCommand {
         do {
             gateway = try Gateway(
                 configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
-                audit: audit, beforeStore: { takeover?.awaitStore() })
+                audit: audit, version: Cardea.version, beforeStore: { takeover?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
                 token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,
@@ -101,6 +104,7 @@ struct Run: ParsableCommand {
             sandbox: sandbox, launcher: launcher)
         service.serve()
         service.end()
+        gateway.exportLastSpans(within: Self.lastSpans)
         gateway.close()
         events.info("stopped")
         log.stop()

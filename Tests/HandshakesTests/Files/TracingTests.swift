@@ -49,4 +49,44 @@ import Testing
     func aFieldThatNobodyWritesMayBeEdited(_ route: String, _ top: String) {
         #expect(Trial(Trial.around(route: route, top: top)).errors == [])
     }
+
+    @Test func anEndpointIsWhereSpansGo() throws {
+        let trial = Trial(
+            Trial.around(
+                top: "tracing: {endpoint: \"https://c.example:4318\", headers: {X-Key: env:KEY}, service: edge}"))
+        #expect(trial.errors == [])
+        let tracing = try #require(trial.draft?.tracing)
+        #expect(tracing.ratio == 10_000 && tracing.service == "edge")
+        #expect(tracing.export?.url == "https://c.example:4318/v1/traces")
+        #expect(tracing.export?.headers.map(\.name) == ["X-Key"])
+        #expect(trial.draft?.secrets.contains { $0.owner == "tracing" && $0.key == "headers.X-Key" } == true)
+        #expect(Trial(Trial.around(top: "tracing: on")).draft?.tracing?.export == nil)
+    }
+
+    @Test(arguments: [
+        ("https://c.example", "https://c.example/v1/traces"), ("https://c.example/", "https://c.example/v1/traces"),
+        ("https://c.example/otlp/traces", "https://c.example/otlp/traces"),
+        ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+    ])
+    func aPathIsMeantWhereNoneIsSaid(_ endpoint: String, _ url: String) {
+        let trial = Trial(Trial.around(top: "tracing: {endpoint: \"\(endpoint)\"}"))
+        #expect(trial.errors == [] && trial.draft?.tracing?.export?.url == url)
+    }
+
+    @Test(arguments: [
+        ("endpoint: \"http://c.example:4318\"", "clear text"), ("endpoint: \"https://c.example/?a=b\"", "query"),
+        ("endpoint: c.example", "'endpoint"), ("headers: {X-Key: env:K}", "goes only with 'endpoint'"),
+        ("network: {timeout: 1s}", "goes only with 'endpoint'"), ("service: a", "goes only with 'endpoint'"),
+        ("endpoint: \"https://c.example\", headers: {Content-Type: env:K}", "gateway itself"),
+        ("endpoint: \"https://c.example\", headers: {Host: env:K}", "gateway itself"),
+    ])
+    func anEndpointThatCannotBeMeantIsRefused(_ tracing: String, _ message: String) {
+        let trial = Trial(Trial.around(top: "tracing: {\(tracing)}"))
+        #expect(trial.errors.contains { $0.contains(message) }, "\(trial.errors)")
+    }
+
+    @Test func clearTextIsAllowedWhereItIsAskedFor() {
+        let tracing = "tracing: {endpoint: \"http://c.example:4318\", network: {allow_cleartext: true}}"
+        #expect(Trial(Trial.around(top: tracing)).errors == [])
+    }
 }

@@ -64,11 +64,13 @@ extension Keeper {
             note(doubt: false, of: identity)
             let landed = moment
             guard !grant.hasLostItsOrigin(skew(of: identity), at: landed) else { throw Self.originEnded(for: wanted) }
+            resources.traces?.tell(of: token, trail: environment.trail, failure: nil, since: began, until: now)
             land(flight, token, grant, challenge: challenge, at: landed)
             publishToFleet(token, under: hold)
         } catch {
             doubtRegistration(of: identity, after: error, environment)
             if identity.policy.kind == .proactive { await book(error, of: identity, environment) }
+            resources.traces?.tell(of: token, trail: environment.trail, failure: error, since: began, until: now)
             fail(flight, token, error, asking: environment.trail.server)
         }
     }

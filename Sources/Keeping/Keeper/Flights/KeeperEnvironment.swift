@@ -1,5 +1,6 @@
 package import DataPath
 internal import Handshakes
+internal import Telemetry
 package import Tokens
 
 /// The keeper as a running handshake sees it. One a flight; `Keeper.release` ends its claims.
@@ -51,9 +52,29 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
 
     func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         trail.asks(call.url)
+        let began = await keeper.now
+        do throws(IssuerFault) {
+            let answer = try await answer(to: call)
+            await note(call, status: answer.status, since: began)
+            return answer
+        } catch {
+            await note(call, status: 0, since: began)
+            throw error
+        }
+    }
+
+    private func answer(to call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer {
         guard ticket != nil else { return try await keeper.call(call, network: network) }
         // Handshakes that serve single requests, of which there are hundreds at once: their calls wait for each other over all issuers.
         return try await keeper.queuedCall(call, network: network)
+    }
+
+    private func note(_ call: IssuerCall, status: Int, since began: UInt64) async {
+        var method = call.method
+        trail.note(
+            TracedCall(
+                start: began, end: await keeper.now, method: method.withUTF8 { SpanMethod(UnsafeRawBufferPointer($0)) },
+                status: UInt16(clamping: status)))
     }
 
     // MARK: - Durable layer

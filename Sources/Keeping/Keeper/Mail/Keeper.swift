@@ -64,6 +64,7 @@ package actor Keeper: KeeperInbox {
     private func take(_ report: LoopReport, from loop: Int) {
         noticeClock()
         switch report {
+        case .traced(let wait): resources.traces?.note(wait)
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
             guard let token = tokens[slot], !token.lacksCallerToken else { return }
@@ -159,6 +160,7 @@ package actor Keeper: KeeperInbox {
 
     func answer(_ ticket: Ticket, _ answer: TokenAnswer) {
         if ticket.followsChallenge, case .use(let slot, _) = answer { tokens[slot]?.identity.noteReplay(at: now) }
+        resources.traces?.forget(ticket)
         order(.request(ticket, answer), to: ticket.loop)
     }
 
@@ -221,6 +223,7 @@ package actor Keeper: KeeperInbox {
 
     private func deliver(_ outcome: Outcome, of token: KeptToken, to waiting: LoopSet) {
         let answer = tokenAnswer(outcome, of: token)
+        resources.traces?.forget(token.slot)
         for loop in waiting.indices { order(.settled(slot: token.slot, answer), to: loop) }
         let tickets = token.tickets.filter { waiting.contains(.loop($0.loop)) }
         token.tickets.removeAll { waiting.contains(.loop($0.loop)) }

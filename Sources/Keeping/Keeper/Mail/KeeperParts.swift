@@ -22,12 +22,14 @@ package struct KeeperParts: @unchecked Sendable {
     let subjects: SubjectBook.Limits
     /// Nil without `audit`.
     let audit: AuditTrail?
+    /// Where spans of grants go.
+    let spans: SpanProcessor?
 
     package init(
         executor: LoopExecutor, cache: HotCache, events: EventLog, resolver: any NameResolver,
         blocking: any BlockingWork, identities: [KeptIdentity], routes: [KeptRoute], store: (any RowStore)?,
         storeState: StoreHealth.State, markKey: MarkKey, random: any RandomSource, subjects: SubjectBook.Limits,
-        audit: AuditTrail? = nil
+        audit: AuditTrail? = nil, spans: SpanProcessor? = nil
     ) {
         self.executor = executor
         self.cache = cache
@@ -42,6 +44,7 @@ package struct KeeperParts: @unchecked Sendable {
         self.random = random
         self.subjects = subjects
         self.audit = audit
+        self.spans = spans
     }
 }
 
@@ -55,6 +58,7 @@ package struct KeeperResources: @unchecked Sendable {
     let postman: Postman
     let random: any RandomSource
     let audit: AuditTrail?
+    let traces: GrantTraces?
     /// For connections to issuers.
     package let resolver: any NameResolver
     package let buffers: LoopBuffers
@@ -67,6 +71,7 @@ package struct KeeperResources: @unchecked Sendable {
         postman = Postman(loop: parts.executor.loop)
         random = parts.random
         audit = parts.audit
+        traces = parts.spans.map { GrantTraces($0, random: parts.random) }
         resolver = parts.resolver
         buffers = LoopBuffers(blocks: 256, largeLimit: 8 << 20, scratchSize: 64 * 1024)
     }

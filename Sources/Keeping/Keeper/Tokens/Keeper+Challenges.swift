@@ -122,6 +122,7 @@ extension Keeper {
     // MARK: - Scouts
 
     func left(_ ticket: Ticket) {
+        resources.traces?.forget(ticket)
         if let token = users.left(ticket) { return token.drop(ticket) }
         if oneTime.tickets.remove(ticket) != nil { return }
         tellScouts { $0.left(ticket.scout) }
