@@ -111,14 +111,18 @@ http {{
 class Measured:
     """The gateway under callgrind, with a listener for each row."""
 
-    def __init__(self, folder, origin, authority, leaf, additions=()):
+    def __init__(self, folder, origin, authority, leaf, uses=None, tracing=None):
         self.folder = folder
         self.ports = {row: free_port() for row in BUDGETS}
         self.dumps = 0
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
-        lines = ["threads: 1", "admin: off", *additions, "identities:"]
-        lines += [f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
+        lines = ["threads: 1", "admin: off"]
+        if uses:
+            lines.append(f"audit: {{path: '{folder}/audit.log', uses: {uses}}}")
+        if tracing:
+            lines.append(f"tracing: {tracing}")
+        lines += ["identities:", f"  api: {{static: {{value: 'file:{folder}/token', prefix: 'Bearer '}}}}", "listeners:"]
         routes = ["routes:"]
         for number, (row, (caller, upstream, *_)) in enumerate(BUDGETS.items()):
             certificate, key = leaf
@@ -240,8 +244,7 @@ def test_a_record_of_its_use_costs_no_allocation_and_no_system_call(place, uses)
     row = "1.1 to 1.1"
     _, _, _, allocations, calls = BUDGETS[row]
     (folder / uses).mkdir()
-    audit = f"audit: {{path: '{folder / uses}/audit.log', uses: {uses}}}"
-    with contextlib.closing(Measured(folder / uses, *others, [audit])) as measured:
+    with contextlib.closing(Measured(folder / uses, *others, uses)) as measured:
         took, each = cost(measured, row)
     assert took <= AUDITED[uses] * ALLOWANCE
     assert each["allocations"] <= allocations + 0.05
@@ -249,14 +252,13 @@ def test_a_record_of_its_use_costs_no_allocation_and_no_system_call(place, uses)
 
 
 @pytest.mark.parametrize("ratio", TRACED)
-def test_a_traced_exchange_costs_little_more(place, measured, ratio):
-    folder, *others = place
-    row = next(iter(BUDGETS))
+def test_a_traced_exchange_costs_little_more(place, tmp_path, measured, ratio):
+    _, *others = place
+    row = "1.1 to 1.1"
     _, _, _, allocations, calls = BUDGETS[row]
-    (folder / f"traced-{ratio}").mkdir()
     # Nobody listens there. What becomes of the spans is other threads' work.
-    tracing = f"tracing: {{ratio: '{ratio}', endpoint: 'http://127.0.0.1:{free_port()}'}}"
-    with contextlib.closing(Measured(folder / f"traced-{ratio}", *others, [tracing])) as traced:
+    tracing = f"{{ratio: '{ratio}', endpoint: 'http://127.0.0.1:{free_port()}'}}"
+    with contextlib.closing(Measured(tmp_path, *others, tracing=tracing)) as traced:
         took, each = cost(traced, row)
     without, _ = cost(measured, row)
     print(f"tracing at {ratio}: {took / without - 1:.1%}")
