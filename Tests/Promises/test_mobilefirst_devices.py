@@ -34,7 +34,8 @@ def device(gateway, identity=None, scopes=("accountsRead",), token=None, pin=PIN
         "answers": {check: known[check] for check in (answers if answers is not None else known)},
         **(identity or {}),
     }
-    who = {"mobilefirst": block, "token": {"negative_for": "1s", **(token or {})}}
+    # A registration makes a key, which takes as long as the machine lets it.
+    who = {"mobilefirst": block, "token": {"negative_for": "1s", "acquire_timeout": "25s", **(token or {})}}
     to = gateway.route("teller", lab.listen) | {"scopes": list(scopes)}
     gateway.config = gateway.frame({"identities": {"teller": who}, "routes": [to], **(changes or {})})
     return gateway
