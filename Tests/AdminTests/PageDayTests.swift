@@ -57,6 +57,7 @@ import Testing
     @Test func aNewProcessSaysWhatItCannotKnow() throws {
         let text = try told(day([(0, .grant, 1)]), age: 3 * 3600 * second + 240 * second)
         #expect(text.contains("Nothing is known of the time before 3 h 4 m ago, when this process began."))
+        #expect(try told(day([(0, .failure, 2)]), age: 8 * second).contains("Failed: 2 in the last 8 s."))
         let late = try told(day([(0, .grant, 1)], known: 7 * minute))
         #expect(late.contains("Nothing is known of the time before 7 m ago, when it came into the configuration."))
     }
@@ -98,6 +99,13 @@ import Testing
         #expect(html.contains("<rect class=\"granted\" x=\"94\" width=\"1\" height=\"10\"/>"))
         #expect(html.contains("<rect class=\"replayed\" x=\"93\" width=\"1\" height=\"10\"/>"))
         #expect(html.contains("<rect class=\"track\" x=\"0\" width=\"96\" y=\"0\" height=\"10\"/>"))
+    }
+
+    /// What cannot be known is a line that is thinner than the track.
+    @Test func anEmptyDayIsNoBrokenPicture() throws {
+        let html = Page(facts: try facts(day([]), age: 20 * second)).html
+        #expect(html.contains("<rect class=\"unknown\" width=\"96\" y=\"4\" height=\"1\"/>"))
+        #expect(html.contains("<rect class=\"track\" x=\"95\" width=\"1\" y=\"0\" height=\"10\"/>"))
     }
 
     @Test func theWorstDayIsBounded() throws {

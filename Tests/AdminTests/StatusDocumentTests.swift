@@ -103,7 +103,9 @@ import Testing
 
     @Test(
         arguments: [
-            (0, "0.00 ms"), (420_000, "0.42 ms"), (4_250_000, "4.3 ms"), (48_000_000, "48 ms"),
+            (0, "0.00 ms"), (420_000, "0.42 ms"), (994_000, "0.99 ms"), (999_999, "1.0 ms"),
+            (4_250_000, "4.3 ms"),
+            (9_999_999, "10 ms"), (48_000_000, "48 ms"), (999_900_000, "1.0 s"), (9_999_000_000, "10 s"),
             (1_300_000_000, "1.3 s"), (60_000_000_000, "60 s"),
         ] as [(UInt64, String)])
     func latencies(nanoseconds: UInt64, text: String) { #expect(spelledLatency(nanoseconds) == text) }

@@ -94,7 +94,11 @@ def test_trouble_stands_first(read, served):
     assert f"warning {len(FAILING)}" in page.get_by_role("navigation").inner_text().replace("\n", " ")
     assert f"In trouble: {TROUBLED} of {IDENTITIES} identities, {routes} of {ROUTES} routes, 1 upstream." in first.inner_text()
     assert page.title() == f"{TROUBLED + 1} in trouble · Cardea"
-    first.get_by_role("link").click()
+    # An upstream has no line among the routes, and stands before everything that is well.
+    assert page.locator("main > section").first.get_attribute("aria-labelledby") == "upstreams"
+    first.get_by_role("link", name=re.compile("routes")).click()
+    assert page.url.endswith("#routes") and page.locator("#routes").is_visible()
+    first.get_by_role("link", name="Show these alone").click()
     assert len(names(page, "identities")) == TROUBLED and len(names(page, "routes")) == routes
 
 

@@ -48,7 +48,7 @@ struct DayFacts: Sendable {
 
     func total(_ lane: Lane) -> Int { counts.reduce(0) { $0 + lane.count($1) } }
 
-    /// Newest first.
+    /// Newest first. None began before anything could be known.
     func spells(_ lane: Lane) -> [Spell] {
         var spells: [Spell] = []
         var isGoingOn = false
@@ -58,12 +58,13 @@ struct DayFacts: Sendable {
                 isGoingOn = false
                 continue
             }
-            let began = elapsed + UInt64(counts.count - 1 - index) * IdentityDay.quarter
+            let start = elapsed + UInt64(counts.count - 1 - index) * IdentityDay.quarter
+            let began = min(start, known)
             if isGoingOn {
                 spells[spells.count - 1].count += count
                 spells[spells.count - 1].began = began
             } else {
-                let ended = index == counts.count - 1 ? 0 : began - IdentityDay.quarter
+                let ended = index == counts.count - 1 ? 0 : min(start - IdentityDay.quarter, known)
                 spells.append(Spell(count: count, began: began, ended: ended))
             }
             isGoingOn = true

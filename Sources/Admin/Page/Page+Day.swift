@@ -15,7 +15,7 @@ extension Page {
         }
         return """
             <svg class="strip" viewBox="0 0 96 10" preserveAspectRatio="none" aria-hidden="true">\
-            \(track(of: day, y: 0, height: 10))\(cells)</svg>
+            \(Self.unknown(y: 4))\(track(of: day, y: 0, height: 10))\(cells)</svg>
             """
     }
 
@@ -28,7 +28,7 @@ extension Page {
                 <rect class="\(lane.rawValue)" x="\(run.start)" width="\(run.length)" y="\(top + 8 - run.value)" height="\(run.value)"/>
                 """
             }
-            return "\(track(of: day, y: top, height: 8))\(bars)"
+            return "\(Self.unknown(y: top + 7))\(track(of: day, y: top, height: 8))\(bars)"
         }
         let totals = DayFacts.Lane.allCases.map { "\(grouped(UInt64(day.total($0)))) \($0.rawValue)" }
         let names = DayFacts.Lane.allCases.map { span("lane", $0.rawValue) }
@@ -36,7 +36,7 @@ extension Page {
         let ahead = identity.ahead
         return """
             <figure class="day"><div class="lanes" aria-hidden="true"><span class="names">\(names)</span>\
-            <svg viewBox="0 0 96 30" preserveAspectRatio="none">\(lanes)</svg>\
+            <svg viewBox="0 0 96 30" preserveAspectRatio="none">\(lanes)<path class="hours" d="M24 0v30M48 0v30M72 0v30"/></svg>\
             <span class="axis">\(marks)</span></div>
             <figcaption><b>Last day:</b> \(totals.joined(separator: ", ")). \(failureTimes(of: day)) \(limit(of: day)) \
             <b>Next:</b> \(ahead.isEmpty ? identity.nextStep : ahead.joined(separator: ", ")).</figcaption></figure>
@@ -62,6 +62,9 @@ extension Page {
         let why = day.known == facts.age ? "when this process began" : "when it came into the configuration"
         return "Nothing is known of the time before \(spelled(day.known)) ago, \(why)."
     }
+
+    /// The whole day as a thin line, which is seen where there is no track: a new process has an empty day and not a broken picture.
+    private static func unknown(y: Int) -> HTML { "<rect class=\"unknown\" width=\"96\" y=\"\(y)\" height=\"1\"/>" }
 
     private func track(of day: DayFacts, y: Int, height: Int) -> HTML {
         let known = day.knownQuarters

@@ -112,7 +112,9 @@ extension Page {
 extension PageView {
     func finds(_ identity: IdentityFacts) -> Bool {
         finds(
-            [identity.status.name, identity.status.scheme, identity.state.rawValue]
+            [
+                identity.status.name, identity.status.scheme, identity.state.rawValue, identity.status.lastFailure,
+            ]
                 + identity.tokens.prefix(Page.maximumTokens).flatMap { [$0.upstream, $0.realm, $0.scopes] })
     }
 }

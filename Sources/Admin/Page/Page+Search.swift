@@ -19,7 +19,7 @@ extension Page {
             <div class="finder">
             <form role="search" method="get" action="/">\(kept)\
             <input type="search" name="q" value="\(view.search)" maxlength="\(PageView.maximumSearch)" \
-            aria-label="Find an identity or a route" placeholder="name, upstream, scheme, realm" \
+            aria-label="Find an identity or a route" placeholder="name, upstream, scheme, failure" \
             autocomplete="off" spellcheck="false"/><button>Find</button></form>
             <nav aria-label="States"><ul class="choices">\(all)\(choices)\(isOther ? other : nil)</ul></nav>
             </div>

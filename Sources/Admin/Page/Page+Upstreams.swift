@@ -6,7 +6,7 @@ extension Page {
     static let maximumAddresses = 100
 
     var upstreams: HTML? {
-        let found = facts.status.upstreams.filter { view.admits($0.tone) && view.finds([$0.upstream, $0.path]) }
+        let found = facts.status.upstreams.filter { view.admits($0.tone) && view.finds($0) }
         guard !found.isEmpty else { return nil }
         var room = Self.maximumAddresses
         var rows: [HTML] = []
@@ -32,9 +32,9 @@ extension Page {
     private func row(on outage: UpstreamHealthStatus.Outage, of upstream: UpstreamHealthStatus) -> HTML {
         """
         <tr><th scope="row"><b>\(shortened(shortOrigin(upstream.upstream), to: 120))</b></th>\
-        <td data-name="Address">–</td><td data-name="State">\(span("chip bad", "cannot be reached")) \
+        <td class="void" data-name="Address">–</td><td data-name="State">\(span("chip bad", "cannot be reached")) \
         \(span("quiet", "for \(spelled(outage.ago)): " + sentence(outage.reason)))</td>\
-        <td class="n" data-name="Checks">–</td><td class="n" data-name="Bad">–</td></tr>
+        <td class="n void" data-name="Checks">–</td><td class="n void" data-name="Bad">–</td></tr>
 
         """
     }
@@ -53,6 +53,12 @@ extension Page {
             <td class="n" data-name="Bad">\(grouped(address.failures))</td></tr>
 
             """
+    }
+}
+
+extension PageView {
+    func finds(_ upstream: UpstreamHealthStatus) -> Bool {
+        finds([upstream.upstream, upstream.path, upstream.outage?.reason])
     }
 }
 

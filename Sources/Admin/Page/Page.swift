@@ -54,14 +54,17 @@ struct Page {
         let identities = facts.status.identityFacts
         let routes = facts.routeFacts(identities)
         let found = (identities: identities.filter(view.finds), routes: routes.filter(view.finds))
+        // Upstreams have no line among the routes: what is wrong with one stands before everything that is well.
+        let isCut = facts.status.upstreams.contains { $0.tone == .bad && view.finds($0) }
         return """
             \(head(identities))<body>
             \(header)<main>
             \(outcome)\(verdict(identities, routes))\(notices)\(tiles)\
             \(finder(found.identities.map(\.state.tone) + found.routes.map(\.tone)))\
+            \(isCut ? upstreams : nil)\
             \(section(of: Self.troubleFirst(found.identities.filter { view.admits($0.state.tone, $0.state) }, \.state.tone)))\
             \(section(of: Self.troubleFirst(found.routes.filter { view.admits($0.tone, $0.identityState) }, \.tone)))\
-            \(upstreams)</main>
+            \(isCut ? nil : upstreams)</main>
             \(footer)</body>
             </html>
 
@@ -173,14 +176,17 @@ struct Page {
         let upstreams = facts.status.upstreams.filter { $0.tone == .bad }.count
         for (tone, words) in [(IdentityState.Tone.bad, "In trouble:"), (.warn, "To be looked at:")] {
             let (some, others) = (identities.count { $0.state.tone == tone }, routes.count { $0.tone == tone })
-            var parts: [String] = []
-            if some > 0 { parts.append("\(some) of \(counted(identities.count, "identity", "identities"))") }
-            if others > 0 { parts.append("\(others) of \(counted(routes.count, "route", "routes"))") }
-            if tone == .bad, upstreams > 0 { parts.append(counted(upstreams, "upstream", "upstreams")) }
+            var parts: [HTML] = []
+            func tell(_ section: String, _ text: String) {
+                parts.append("\(parts.isEmpty ? "" : ", ")<a href=\"#\(section)\">\(text)</a>")
+            }
+            if some > 0 { tell("identities", "\(some) of \(counted(identities.count, "identity", "identities"))") }
+            if others > 0 { tell("routes", "\(others) of \(counted(routes.count, "route", "routes"))") }
+            if tone == .bad, upstreams > 0 { tell("upstreams", counted(upstreams, "upstream", "upstreams")) }
             guard !parts.isEmpty else { continue }
             let alone = PageView(search: "", state: tone.word, refreshes: view.refreshes).address()
             return """
-                <p class="notice \(tone.rawValue)"><strong>\(words)</strong> \(parts.joined(separator: ", ")). \
+                <p class="notice \(tone.rawValue)"><strong>\(words)</strong> \(parts). \
                 <a href="\(alone)">Show these alone</a></p>
 
                 """

@@ -30,9 +30,10 @@ private func joined(_ large: UInt64, _ largeUnit: String, _ small: UInt64, _ sma
 /// A latency in three digits: `0.42 ms`, `48 ms`, `1.3 s`.
 func spelledLatency(_ nanoseconds: UInt64) -> String {
     let milliseconds = Double(nanoseconds) / 1e6
-    if milliseconds < 10 { return "\(decimal(milliseconds, places: milliseconds < 1 ? 2 : 1)) ms" }
-    if milliseconds < 1000 { return "\(decimal(milliseconds, places: 0)) ms" }
-    return "\(decimal(milliseconds / 1000, places: milliseconds < 10_000 ? 1 : 0)) s"
+    // Bounds such that what is rounded up to a digit more has no place too many.
+    if milliseconds < 9.95 { return "\(decimal(milliseconds, places: milliseconds < 0.995 ? 2 : 1)) ms" }
+    if milliseconds < 999.5 { return "\(decimal(milliseconds, places: 0)) ms" }
+    return "\(decimal(milliseconds / 1000, places: milliseconds < 9950 ? 1 : 0)) s"
 }
 
 /// With thousands apart: `12,345`.
