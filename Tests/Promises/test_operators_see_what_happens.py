@@ -18,7 +18,10 @@ def test_health_in_all_its_forms(hot):
 def test_health_without_a_gateway(gateway):
     gateway.webgate()
     gateway.file.write_text(json.dumps(gateway.config))
-    assert gateway.command("health")[0] == 1
+    # A probe's failure is told where failures are told.
+    said = f"cardea: no gateway answers at {gateway.folder}/cardea.sock\n"
+    assert gateway.command("health") == (1, "", said) and gateway.command("health", "--ready") == (1, "", said)
+    assert gateway.command("health", "--json") == (1, '{"good":false,"status":0}\n', "")
 
 
 def test_an_issuer_in_trouble_does_not_make_us_unready(gateway):

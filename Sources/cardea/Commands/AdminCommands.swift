@@ -6,7 +6,10 @@ struct Health: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Exits with 0 when the gateway lives, 1 when not; for exec probes.",
         discussion:
-            "A configuration that is not good any more is told on standard error; the gateway that serves on is asked.")
+            """
+            Says nothing when it is good, and why not on standard error. A configuration that is not good any more is told there, too; the \
+            gateway that serves on is asked.
+            """)
 
     @OptionGroup var common: GatewayOptions
 
@@ -17,17 +20,18 @@ struct Health: ParsableCommand {
         let gateway: RunningGateway
         do throws(RunningGateway.Other) { gateway = try RunningGateway(common) } catch {
             // Whatever answers there, it is not what was asked about.
-            print(common.json ? "{\"good\":false,\"status\":0}" : "\(error)")
-            throw ExitCode(1)
+            if common.json { print("{\"good\":false,\"status\":0}") }
+            throw common.json ? ExitCode(1) : ExitCode(1, saying: "\(error)")
         }
         let answer = gateway.client.request("GET", ready ? "/readyz" : "/livez")
         let good = answer?.status == 200
         if common.json {
             print("{\"good\":\(good),\"status\":\(answer?.status ?? 0)}")
         } else if !good {
-            print(
-                answer.map { "not \(ready ? "ready" : "alive"): \(reasons(in: $0.body) ?? $0.body)" }
-                    ?? "no gateway answers at \(gateway.socket)")
+            ConfigurationAccess.complain(
+                "cardea: "
+                    + (answer.map { "not \(ready ? "ready" : "alive"): \(reasons(in: $0.body) ?? $0.body)" }
+                        ?? "no gateway answers at \(gateway.socket)"))
         }
         if answer == nil { throw gateway.statusWithoutAnswer(1) }
         if !good { throw ExitCode(1) }
