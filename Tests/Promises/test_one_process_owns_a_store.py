@@ -200,3 +200,18 @@ def test_a_live_check_beside_a_gateway_leaves_it_the_password(pair):
     first.stop()
     status, out, _ = first.command("check", "--live")
     assert status == 0 and "skip" not in out and out.endswith("\ngood\n"), out
+
+
+@pytest.mark.parametrize(("words", "status"), [(["store", "verify"], 0), (["login", "hr"], 64)], ids=["store", "login"])
+def test_a_command_waits_for_a_gateway_that_starts(gateway, words, status):
+    """It has the store before it answers: who came just then was told that another process has the store."""
+    gateway.webgate()
+    # Each of its sockets comes a second late, and that of the commands comes after the store.
+    late = ["-e", "trace=listen", "-e", "signal=none", "-e", "inject=listen:delay_enter=1000000"]
+    gateway.wrapper = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", *late]
+    gateway.start(ready=False)
+    gateway.told(lambda event: event["message"] == "store opened")
+    code, out, errors = gateway.command(*words, timeout=60)
+    assert code == status and "another process" not in out + errors, (code, out, errors)
+    eventually(gateway.is_ready, within=60, what="/readyz answering 200")
+    gateway.baseline = gateway.descriptors()

@@ -52,7 +52,7 @@ private struct StoreRun {
     func run() throws {
         let gateway = try RunningGateway.found(common)
         let told: StoreDocument
-        if let answer = gateway.client.request("POST", "/store/\(task.rawValue)") {
+        if let answer = begun(by: gateway) {
             told = try follow(answer, gateway)
         } else {
             let configuration = try gateway.requireConfiguration()
@@ -71,11 +71,18 @@ private struct StoreRun {
                         ], configuration)
                 }
             } catch {
-                throw gateway.absent(error, store: configuration.store.path)
+                guard error.isInUse, gateway.awaitStart(), let answer = begun(by: gateway) else {
+                    throw gateway.absent(error, store: configuration.store.path)
+                }
+                told = try follow(answer, gateway)
             }
         }
         if isatty(2) == 1 { ConfigurationAccess.write("\r\u{1B}[K") }
         try tell(told)
+    }
+
+    private func begun(by gateway: RunningGateway) -> AdminClient.Answer? {
+        gateway.client.request("POST", "/store/\(task.rawValue)")
     }
 
     /// Asks the gateway until its task is over.

@@ -41,6 +41,7 @@ func loginDesk(_ gateway: RunningGateway) throws -> any LoginDesk {
         return OwnDesk(
             try OfflineLogin(configuration, environment: ConfigurationAccess.environment), configuration)
     } catch {
+        if error.isInUse, gateway.awaitStart() { return GatewayDesk(client: gateway.client) }
         throw gateway.absent(error, store: configuration.store.path)
     }
 }

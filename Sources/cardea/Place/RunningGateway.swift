@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Gateway
 import Glibc
+import World
 
 /// The gateway that a command asks.
 ///
@@ -15,6 +16,8 @@ struct RunningGateway {
     /// The configuration in its file now, where that is good.
     let configuration: Configuration?
     private let fault: ConfigurationFault?
+    /// Whom the socket has to belong to; nil where the user named the socket itself.
+    private let search: PlaceSearch?
 
     /// Who answers at the socket is not the gateway that was meant: its health would be told, and its tokens would go.
     struct Other: Error, CustomStringConvertible {
@@ -41,7 +44,7 @@ struct RunningGateway {
             client = AdminClient(told)
             // The names in a file say nothing of a gateway that serves another one.
             let isOurs = loaded.map { PlaceSearch($0, socket: told).verdict(on: AdminClient(told)).isOurs } ?? false
-            (configuration, self.fault) = (isOurs ? loaded?.configuration : nil, nil)
+            (configuration, self.fault, search) = (isOurs ? loaded?.configuration : nil, nil, nil)
             return
         }
         let search: PlaceSearch
@@ -65,16 +68,23 @@ struct RunningGateway {
                     + (socket == named.socket ? "which the file names" : "a usual place"))
         }
         client = AdminClient(socket)
-        (configuration, self.fault) = (loaded?.configuration, fault)
+        (configuration, self.fault, self.search) = (loaded?.configuration, fault, search)
+        if let other = whoElse() { throw other }
+    }
+
+    /// Somebody else answers at the socket; nil while it is the gateway that was meant, or nobody. For whoever asks more than once: while a
+    /// gateway is away another one may take its socket.
+    func whoElse() -> Other? {
+        guard let search else { return nil }
         switch search.verdict(on: client) {
-        case .ours, .nobody: break
+        case .ours, .nobody: return nil
         case .other(let theirs):
-            throw Other(
+            return Other(
                 description:
                     "the gateway at \(socket) serves \(theirs), not \(search.words); give each gateway an admin.socket "
                     + "of its own, or say --socket \(socket) to ask this one all the same")
         case .silent:
-            throw Other(
+            return Other(
                 description: "the gateway at \(socket) does not say what it serves, being of another version; say "
                     + "--socket \(socket) to ask it all the same")
         }
@@ -88,6 +98,24 @@ struct RunningGateway {
         }
         throw statusWithoutAnswer(ExitStatus.configuration)
     }
+
+    /// Waits for a gateway that starts: it has its store before it answers, and who came with a command just then was told that another
+    /// process has the store.
+    /// - Returns: whether one answers by now.
+    func awaitStart(time: some TimeSource = SystemTime()) -> Bool {
+        if isatty(2) == 1 {
+            ConfigurationAccess.complain("cardea: another process has the store; waiting for it to answer at \(socket)")
+        }
+        for _ in 0..<Self.looksForStart {
+            if client.request("GET", "/livez") != nil { return whoElse() == nil }
+            time.pause(milliseconds: Self.betweenLooks)
+        }
+        return false
+    }
+
+    /// Ten seconds in all: a store of a million rows is read in less.
+    private static let looksForStart = 50
+    private static let betweenLooks: UInt32 = 200
 
     /// The status that the process ends with when nobody answers.
     func absent(_ advice: String) -> ExitCode {
