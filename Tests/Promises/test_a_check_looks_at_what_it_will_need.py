@@ -87,6 +87,30 @@ def test_a_folder_that_is_not_there(gateway):
     assert checked(gateway) == (0, ["good"])
 
 
+def test_a_strict_look_fails_for_a_warning(gateway):
+    """A pipeline that asks for no warnings is told by the status; the file is served all the same."""
+    gateway.webgate()
+    assert checked(gateway, "--strict") == (0, ["good"])
+    gateway.config["store"]["path"] = "/nowhere/at/all/tokens.db"
+    assert checked(gateway)[0] == 0
+    status, lines = checked(gateway, "--strict")
+    assert (status, lines[-1]) == (78, "1 warning, refused by --strict") and "warning 'path' of store" in lines[0]
+    told = {}
+    for strict in ([], ["--strict"]):
+        status, out, _ = gateway.command("check", "--json", *strict)
+        found = json.loads(out)
+        told[len(strict)] = (status, found["good"], found["errors"], found["warnings"], found["diagnostics"][0]["severity"])
+    assert told == {0: (0, True, 0, 1, "warning"), 1: (78, False, 0, 1, "warning")}
+    # Each identity and each upstream is tried all the same, so that one run tells everything.
+    status, lines = checked(gateway, "--strict", "--live")
+    assert status == 78 and lines[-1].endswith(", 1 warning, refused by --strict"), lines
+    assert any(line.startswith("good  upstream") for line in lines), lines
+    # A mistake is told as one, and its number is that of the mistakes.
+    gateway.config["routes"][0]["use"] = "nobody"
+    status, lines = checked(gateway, "--strict")
+    assert status == 78 and lines[-1] == "1 error", lines
+
+
 def test_a_folder_that_this_user_may_not_write(gateway):
     # To root nothing is forbidden by a file's mode, unless it runs without the capability that says so. Another user would not
     # do in its place: the clone may stand in a home folder, where no other user finds the binary.

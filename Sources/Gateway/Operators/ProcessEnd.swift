@@ -23,7 +23,7 @@ package enum ProcessEnd: Int32, Sendable, CaseIterable {
         case .unavailable: "an issuer, an upstream or the gateway cannot be reached"
         case .internalFault: "our fault"
         case .passing: "an address is taken: try again"
-        case .configuration: "bad configuration"
+        case .configuration: "bad configuration; for check --strict also one with a warning"
         }
     }
 

@@ -8,8 +8,10 @@ import Octets
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Validates a configuration; with --live also tries it.",
-        discussion:
-            "All mistakes are reported at once. --live gets one token per identity and connects to every upstream.")
+        discussion: """
+            All mistakes are reported at once. --live gets one token per identity and connects to every upstream.
+            A warning alone ends with 0, since the gateway would serve; with --strict it ends as an error does, for a pipeline.
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -18,6 +20,9 @@ struct Check: ParsableCommand {
 
     @Flag(name: .long, help: "Also get one token per identity and connect to every upstream.")
     var live = false
+
+    @Flag(name: .long, help: "Warnings fail, too: the status is then that of a file with mistakes.")
+    var strict = false
 
     func run() throws {
         let environment = ConfigurationAccess.environment
@@ -55,8 +60,10 @@ struct Check: ParsableCommand {
                 }
             }
         }
-        report(diagnostics, findings, errors: errors)
-        if errors > 0 { throw ExitCode(ExitStatus.configuration) }
+        // Whatever is no error is a warning.
+        let isRefused = errors > 0 || strict && !diagnostics.isEmpty
+        report(diagnostics, findings, errors: errors, isRefused: isRefused)
+        if isRefused { throw ExitCode(ExitStatus.configuration) }
         if findings.contains(where: { !$0.isGood }) { throw ExitCode(ExitStatus.unavailable) }
     }
 
@@ -68,8 +75,9 @@ struct Check: ParsableCommand {
         return " (\(routes.count == 1 ? "route" : "routes") \(named)\(more))"
     }
 
-    private func report(_ diagnostics: [Diagnostic], _ findings: [LiveFinding], errors: Int) {
+    private func report(_ diagnostics: [Diagnostic], _ findings: [LiveFinding], errors: Int, isRefused: Bool) {
         let failed = findings.filter { !$0.isGood }.count
+        let warnings = diagnostics.count - errors
         if common.json {
             let items = diagnostics.map { diagnostic in
                 "{\"file\":\(diagnostic.mark.file.jsonQuoted),\"line\":\(diagnostic.mark.line),\"column\":\(diagnostic.mark.column),"
@@ -81,7 +89,7 @@ struct Check: ParsableCommand {
                     + "\"routes\":[\(finding.routes.map(\.jsonQuoted).joined(separator: ","))]}"
             }
             print(
-                "{\"errors\":\(errors),\"diagnostics\":[\(items.joined(separator: ","))],"
+                "{\"good\":\(!isRefused && failed == 0),\"errors\":\(errors),\"warnings\":\(warnings),\"diagnostics\":[\(items.joined(separator: ","))],"
                     + "\"failed\":\(failed),\"live\":[\(live.joined(separator: ","))]}"
             )
             return
@@ -96,12 +104,17 @@ struct Check: ParsableCommand {
         if errors > 0 {
             print(errors == 1 ? "1 error" : "\(errors) errors")
         } else {
-            let warnings = diagnostics.count - errors
-            let outcome = failed == 0 ? "good" : "\(failed) of \(findings.count) failed"
+            var outcome: [String] = []
+            if failed > 0 { outcome.append("\(failed) of \(findings.count) failed") }
+            // Nothing failed and yet it is not good: the warnings are why, and --strict says so.
+            if failed == 0, !isRefused { outcome.append("good") }
             let left = findings.filter { !$0.isTried }.count
-            print(
-                outcome + (left == 0 ? "" : ", \(left) not tried")
-                    + (warnings == 0 ? "" : warnings == 1 ? ", 1 warning" : ", \(warnings) warnings"))
+            if left > 0 { outcome.append("\(left) not tried") }
+            if warnings > 0 {
+                outcome.append(
+                    (warnings == 1 ? "1 warning" : "\(warnings) warnings") + (isRefused ? ", refused by --strict" : ""))
+            }
+            print(outcome.joined(separator: ", "))
         }
     }
 }
