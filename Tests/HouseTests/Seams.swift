@@ -89,6 +89,7 @@ enum Seams {
         "Sources/cardea/Commands/CertificateAuthorityCommand.swift": Implementation(["SystemTime()"], "a command"),
         "Sources/cardea/Commands/LoginCommands.swift": Implementation(["SystemTime()"], "a command that waits"),
         "Sources/cardea/Commands/StoreCommands.swift": Implementation(["SystemTime()"], "a command that waits"),
+        "Sources/cardea/Commands/TokensCommand.swift": Implementation(["SystemTime()"], "a command that looks again"),
         "Sources/cardea/Service/Takeover.swift": Implementation(
             ["SystemTime()"], "the main thread of a new process waits for the old one"),
         "Sources/cardea/Logins/LoginTerminal.swift": Implementation(["poll("], "a command that waits for its terminal"),

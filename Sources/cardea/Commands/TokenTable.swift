@@ -106,7 +106,10 @@ struct TokenTable: Encodable {
 // MARK: - Text
 
 extension TokenTable {
-    func text(hasColours: Bool) -> String {
+    func text(hasColours: Bool) -> String { lines(hasColours: hasColours).joined(separator: "\n") }
+
+    /// The table's lines, its head first.
+    func lines(hasColours: Bool) -> [String] {
         let head = ["IDENTITY", "REALM / SCOPE", "UPSTREAM", "STATE", "AGE", "EXPIRES", "NEXT", "GRANTS", "LAST ERROR"]
         let rows = self.rows
         let cells = rows.map { row in
@@ -133,7 +136,7 @@ extension TokenTable {
         for (row, cells) in zip(rows, cells) { lines.append(line(cells, colour: hasColours && row.isBad ? "31" : nil)) }
         if identities.isEmpty { lines = ["no identities: every route forwards without a credential"] }
         if leftOut > 0 { lines.append("and \(leftOut) more tokens") }
-        return lines.joined(separator: "\n")
+        return lines
     }
 
     /// Realms and failures come from the network: nothing of theirs may move a terminal's cursor or fill it.
@@ -154,5 +157,10 @@ enum Terminal {
     static var hasColours: Bool {
         let environment = ConfigurationAccess.environment
         return isatty(1) == 1 && (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+    }
+
+    /// Standard output is a terminal that can be written anew from its top.
+    static var hasScreen: Bool {
+        isatty(1) == 1 && !["", "dumb"].contains(ConfigurationAccess.environment("TERM") ?? "")
     }
 }

@@ -3,6 +3,7 @@ import ArgumentParser
 import Configuration
 import Keeping
 import Octets
+import World
 
 /// `cardea tokens`: what the running gateway holds, and forgetting it. A value is never told, nor a user's name.
 struct TokensCommand: ParsableCommand {
@@ -13,16 +14,32 @@ struct TokensCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Lists every token: its state, age and end, what comes next, and what failed last.",
-            discussion: "Tokens of end users are counted, not listed. --json tells times in seconds.")
+            discussion: """
+                Tokens of end users are counted, not listed. --json tells times in seconds.
+                --watch lists them again and again until Ctrl-C: a page on a terminal, one list behind the other in a pipe, a line of JSON each with \
+                --json. It goes on when the gateway restarts, and says so.
+                """)
 
         @OptionGroup var common: GatewayOptions
 
         @Argument(help: "Only of these identities.")
         var identities: [String] = []
 
+        @Flag(name: .long, help: "List them again and again, until Ctrl-C.")
+        var watch = false
+
+        @Option(name: .long, help: "Seconds between two lists of --watch, from 0.5 to 3600.")
+        var interval = WatchInterval.standard
+
+        func validate() throws {
+            guard watch || interval == .standard else { throw ValidationError("--interval goes with --watch") }
+        }
+
         func run() throws {
             let gateway = try RunningGateway.found(common)
             try gateway.require(identities, as: "identity") { $0.identities.map(\.name) }
+            let time = SystemTime()
+            let asked = time.sinceBoot()
             let answer = try answer(of: gateway, "GET", "/status")
             guard answer.status == 200, let status = StatusDocument(parsing: answer.body) else {
                 throw gateway.refused(answer)
@@ -30,8 +47,26 @@ struct TokensCommand: ParsableCommand {
             if gateway.configuration == nil {
                 try RunningGateway.require(identities, as: "identity", among: status.identities.map(\.name))
             }
+            if watch { repeats(status, asked: asked, of: gateway, time) }
             let table = TokenTable(status, of: identities)
             print(common.json ? snakeCaseJSON(table) : table.text(hasColours: Terminal.hasColours))
+        }
+
+        private func repeats(
+            _ first: StatusDocument, asked: UInt64, of gateway: RunningGateway, _ time: some TimeSource
+        ) -> Never {
+            var watch = TokenWatch(socket: gateway.socket, interval: interval, names: identities)
+            let form = common.json ? TokenWatch.Form.json : Terminal.hasScreen ? .screen : .text
+            watch.run(first, asked: asked, as: form, time: time) {
+                if let other = gateway.whoElse() { return .nothing("\(other)") }
+                guard let answer = gateway.client.request("GET", "/status") else {
+                    return .nothing("no gateway answers at \(gateway.socket)")
+                }
+                guard answer.status == 200, let status = StatusDocument(parsing: answer.body) else {
+                    return .nothing("the gateway refused: \(refusal(in: answer.body) ?? "status \(answer.status)")")
+                }
+                return .status(status)
+            }
         }
     }
 
