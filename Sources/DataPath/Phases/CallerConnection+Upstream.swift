@@ -17,6 +17,7 @@ extension CallerConnection: UpstreamUser {
 
     func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
         guard hasExchange, connection === exchange.upstream else { return }
+        if let tried = connection.refusedBy ?? connection.address { exchange.record.upstreamAddress = tried.logAddress }
         exchange.upstream = nil
         exchange.answer.look = nil
         if exchange.answer.hasBegun { return cut(fault) }

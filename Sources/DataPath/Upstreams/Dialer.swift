@@ -118,7 +118,10 @@ final class Dialer: Watched {
         connection.dialed(attempt, at: candidates[index], others: others)
     }
 
-    private func blame(_ index: Int) { connection.group.failed(candidates[index], .connect) }
+    private func blame(_ index: Int) {
+        connection.refusedBy = candidates[index]
+        connection.group.failed(candidates[index], .connect)
+    }
 
     private func drop(_ index: Int) {
         guard let attempt = attempts[index] else { return }

@@ -24,6 +24,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     var seat = PoolSeat.outside
     /// Where it leads, once it is connected.
     var address: UpstreamAddress?
+    /// The last address that did not take the connection; nil once another one has. Its dialer's to write.
+    var refusedBy: UpstreamAddress?
     var wish = UpstreamWish()
     var waitingIndex: Int?
     /// The owner whose requests alone the connection carries; nil: anybody's.
@@ -69,6 +71,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         requests = 0
         seat = .outside
         address = nil
+        refusedBy = nil
         wish = UpstreamWish()
         owner = nil
         isInHandshake = false
@@ -120,6 +123,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     /// The socket is connected and becomes this connection's own.
     func dialed(_ attempt: Attempt, at address: UpstreamAddress, others: [UpstreamAddress]) {
         dialer = nil
+        refusedBy = nil
         group.tell { $0.dialled(self, to: address) }
         self.others = others
         guard loop.handOver(attempt, to: self) else { return lose(Fault(.outOfMemory, retry: .unsent)) }
