@@ -225,4 +225,34 @@ import Testing
         #expect(site.answer(request("GET", "/run")).status == 400)
         #expect(site.answer(request("POST", "/run?identity=hr")).status == 405)
     }
+
+    @Test func theLastFailuresAreToldByRoute() throws {
+        let site = SampleSite(try sampleFacts()).site()
+        func document(_ target: String) throws -> FailuresDocument {
+            let answer = site.answer(request("GET", target))
+            #expect(answer.status == 200)
+            return try #require(FailuresDocument(parsing: String(decoding: answer.body, as: UTF8.self)))
+        }
+        let all = try document("/failures")
+        #expect(all.since == "2023-11-14T22:13:20.000Z" && all.sinceSeconds == 60)
+        #expect(all.routes.map(\.route) == ["hr", "gone"] && all.routes.map(\.identity) == ["hr", nil])
+        let one = try document("/failures?route=hr")
+        #expect(one.routes == [all.routes[0]])
+        let kind = one.routes[0].kinds[0]
+        #expect((kind.firstSecondsAgo, kind.lastSecondsAgo) == (59, 5) && kind.count == 7)
+        #expect(
+            kind.title == "The credential is not sent again"
+                && kind.read == "docs/how-to/incident.md#identity-quarantined")
+        #expect(one.routes[0].kinds[1].title == "The upstream's own answer" && one.routes[0].kinds[1].read == nil)
+        // A route without a failure, one that is no longer configured, and one that never was.
+        #expect(try document("/failures?route=plain").routes == [])
+        #expect(try document("/failures?route=gone").routes[0].kinds[0].title == "The caller left")
+        #expect(site.answer(request("GET", "/failures?route=x")).status == 404)
+        #expect(site.answer(request("POST", "/failures")).status == 405)
+        // It names routes and addresses: where the page needs the token, so does this.
+        let closed = SampleSite(try sampleFacts(), token: Array("the-admins-token".utf8)).site(isOpenToRead: false)
+        #expect(closed.answer(request("GET", "/failures")).status == 401)
+        #expect(closed.answer(request("GET", "/failures", .socket)).status == 200)
+        #expect(closed.answer(request("GET", "/failures", .metrics)).status == 404)
+    }
 }

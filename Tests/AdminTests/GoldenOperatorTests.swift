@@ -17,6 +17,7 @@ internal import Tokens
             ("status", StatusDocument.self), ("readyz", ReadinessDocument.self), ("reset", ResetDocument.self),
             ("purge", PurgeReport.self), ("store", StoreDocument.self), ("login", LoginDocument.self),
             ("redirect", RedirectReply.self), ("run", RunDocument.self), ("place", PlaceDocument.self),
+            ("failures", FailuresDocument.self),
         ]
         var lines: [String] = []
         for (name, type) in documents { lines += try MemberList.of(type).map { "\(name) \($0)" } }

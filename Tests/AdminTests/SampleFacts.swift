@@ -214,6 +214,30 @@ final class SampleSite: Sendable {
                                 outcome: "good")
                         ], outcome: "token of 60 bytes")
                 },
+                failures: {
+                    FailureReport(
+                        since: 1_700_000_000 * second, now: 1_700_000_060 * second,
+                        routes: [
+                            RouteFailures(
+                                route: "hr",
+                                kinds: [
+                                    FailureKind(
+                                        problem: "credential-quarantined", status: 503, incomplete: .none, count: 7,
+                                        firstAt: 1_700_000_001 * second, lastAt: 1_700_000_055 * second,
+                                        requests: [RequestFacts(AccessRecord())]),
+                                    FailureKind(
+                                        problem: nil, status: 404, incomplete: .none, count: 1,
+                                        firstAt: 1_700_000_002 * second, lastAt: 1_700_000_002 * second, requests: []),
+                                ]),
+                            RouteFailures(
+                                route: "gone",
+                                kinds: [
+                                    FailureKind(
+                                        problem: nil, status: 0, incomplete: .none, count: 1,
+                                        firstAt: 1_700_000_002 * second, lastAt: 1_700_000_002 * second, requests: [])
+                                ]),
+                        ], identities: ["hr": "hr"], names: ["hr", "plain"])
+                },
                 logins: LoginSource(
                     login: { name, port in
                         guard name == "tv" else { return .refused("identity \(name) needs no person") }

@@ -99,7 +99,7 @@ final class Scene {
         editions.add(next.edition)
         data.take(
             NextPlan(
-                plan: next, metrics: next.edition.count(next.metrics, on: board, loops: 1), access: [], census: nil),
+                plan: next, metrics: next.edition.count(next.metrics, on: board, loops: 1), census: nil),
             sockets: [:])
         settle()
     }

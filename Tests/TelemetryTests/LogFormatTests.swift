@@ -157,10 +157,11 @@ import Testing
     }
 
     @Test(arguments: [
-        (AccessPolicy.all, 200, false, true), (.off, 500, true, false), (.errors, 200, false, false),
+        (AccessPolicy.all, 200, false, true), (.errors, 200, false, false), (.off, 200, false, false),
         (.errors, 404, false, true), (.errors, 200, true, true), (.errors, 0, false, true),
+        (.off, 404, false, true), (.off, 200, true, true), (.off, 0, false, true),
     ])
-    func admits(policy: AccessPolicy, status: Int, faulted: Bool, admitted: Bool) {
-        #expect(policy.admits(status: status, faulted: faulted) == admitted)
+    func takes(policy: AccessPolicy, status: Int, faulted: Bool, taken: Bool) {
+        #expect(policy.takes(status: status, faulted: faulted) == taken)
     }
 }

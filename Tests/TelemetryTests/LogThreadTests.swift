@@ -61,6 +61,27 @@ import World
         #expect(log.dropped == 0)
     }
 
+    @Test func aRecordThatIsNoLineIsRememberedAndNotWritten() throws {
+        let (out, err) = (Pipe(), Pipe())
+        let log = LogThread(
+            events: try makeEvents(), format: .text, eventDescriptor: err.writeEnd, accessDescriptor: out.writeEnd)
+        let ring = log.makeRing(capacity: 8)
+        let (route, fault) = (log.routes.intern("hr"), log.faults.intern("token-timeout"))
+        ring.append(isLine: false) { ($0.route, $0.fault, $0.status) = (route, fault, 504) }
+        ring.append { ($0.route, $0.status) = (route, 404) }
+        // None of these is a line that was lost.
+        while ring.append(isLine: false, { $0.status = 200 }) {}
+        #expect(log.dropped == 0)
+        try log.start()
+        log.stop()
+        #expect(out.readAll().split(separator: "\n").count == 1)
+        let remembered = log.rememberedFailures
+        #expect(remembered.map(\.route) == ["hr"])
+        #expect(remembered.first?.kinds.map(\.problem) == [nil, "token-timeout"])
+        #expect(remembered.first?.kinds.map(\.status) == [404, 504])
+        _ = err.readAll()
+    }
+
     @Test func wakesForLaterWork() throws {
         let (out, err) = (Pipe(), Pipe())
         let log = LogThread(

@@ -43,6 +43,7 @@ struct FactSource: Sendable {
     var storeWork: @Sendable () -> StoreWork?
     /// The report on the last run of an identity's recipe.
     var run: @Sendable (String) -> RunReport?
+    var failures: @Sendable () -> FailureReport
     var logins: LoginSource
 }
 
@@ -85,6 +86,7 @@ extension FactSource {
         startTask = { gateway.start($0) }
         storeWork = { gateway.storeWork }
         run = { gateway.lastRun(identity: $0) }
+        failures = { gateway.failures }
         logins = LoginSource(
             login: { gateway.login(identity: $0, redirectPort: $1) }, logout: { gateway.logout(identity: $0) },
             report: { gateway.loginReport($0) }, redirected: { gateway.loginRedirected($0, query: $1) },

@@ -50,6 +50,7 @@ public struct AdminSite: AdminResponder {
         case "/status": return shown(request) { status() }
         case "/place" where request.entrance == .socket: return reading(request) { place() }
         case "/run": return shown(request) { run(request) }
+        case "/failures": return shown(request) { failures(request) }
         case "/": return shown(request) { page(request) }
         case "/sign-in": return reading(request) { signIn(request) }
         case "/reset": return reset(request)
@@ -63,7 +64,7 @@ public struct AdminSite: AdminResponder {
         default:
             return AdminAnswer(
                 404, Self.plain,
-                "not found; there are / /livez /readyz /metrics /status /run /store and POST /reset /reload "
+                "not found; there are / /livez /readyz /metrics /status /run /failures /store and POST /reset /reload "
                     + "/tokens/purge /store/rotate /store/verify /store/compact\n")
         }
     }
@@ -138,6 +139,15 @@ public struct AdminSite: AdminResponder {
             return Self.said(400, "say which identity: GET /run?identity=NAME")
         }
         return AdminAnswer(200, Self.json, RunDocument(identity: name, run: source.run(name)).encoded())
+    }
+
+    private func failures(_ request: AdminRequest) -> AdminAnswer {
+        let (report, name) = (source.failures(), request.value("route"))
+        // A route that a reload took away may still be asked for.
+        if let name, !report.names.contains(name), !report.routes.contains(where: { $0.route == name }) {
+            return Self.said(404, "there is no route of that name")
+        }
+        return AdminAnswer(200, Self.json, FailuresDocument(report, of: name).encoded())
     }
 
     func page(_ request: AdminRequest) -> AdminAnswer {

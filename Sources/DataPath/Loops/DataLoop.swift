@@ -24,7 +24,7 @@ package final class DataLoop {
     var watchesPaths = false
     private var memoryTrim: MemoryTrim!
     private(set) var metrics: LoopMetrics
-    private(set) var access: AccessRing?
+    let access: AccessRing?
     /// Nil where spans are not exported.
     private(set) var traces: TraceRing?
     /// Nil without `audit`.
@@ -314,13 +314,13 @@ package final class DataLoop {
         }
         if traces != nil { noteTrace(of: caller, endedAt: now) }
         guard let access,
-            plan.accessPolicy.admits(
+            plan.accessPolicy.takes(
                 status: caller.exchange.answer.status,
                 faulted: caller.exchange.record.fault != nil || caller.exchange.record.incomplete != .none)
         else {
             return
         }
-        _ = access.append { line in
+        _ = access.append(isLine: plan.accessPolicy.writes) { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
             line.route = caller.exchange.route?.logName ?? 0
             line.status = UInt16(clamping: caller.exchange.answer.status)
@@ -394,7 +394,6 @@ package final class DataLoop {
         metrics = next.metrics[index]
         pseudonym = next.plan.pseudonym
         viaMark = Array(next.plan.pseudonym.utf8)
-        if access == nil { access = next.access.isEmpty ? nil : next.access[index] }
         traces = next.traces.isEmpty ? nil : next.traces[index]
         // Destinations of callers' choice belong to the plan of before; exchanges on their way there hold what they need. Retired first:
         // idle connections point at their group without holding it.

@@ -60,19 +60,13 @@ extension GatewayPlan {
 package struct NextPlan: Sendable {
     let plan: GatewayPlan
     let metrics: [LoopMetrics]
-    /// Empty where access records were never and are not asked for.
-    let access: [AccessRing]
     /// Empty where spans are not exported.
     let traces: [TraceRing]
     let census: AddressCensus?
 
-    package init(
-        plan: GatewayPlan, metrics: [LoopMetrics], access: [AccessRing], traces: [TraceRing] = [],
-        census: AddressCensus?
-    ) {
+    package init(plan: GatewayPlan, metrics: [LoopMetrics], traces: [TraceRing] = [], census: AddressCensus?) {
         self.plan = plan
         self.metrics = metrics
-        self.access = access
         self.traces = traces
         self.census = census
     }

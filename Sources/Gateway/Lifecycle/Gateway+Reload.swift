@@ -16,7 +16,6 @@ struct Running: Sendable {
     var editions: LivingEditions
     var nextRoute: Int
     var census: AddressCensus?
-    var access: [AccessRing]
     /// The edition of the plan that was last given to every loop; a loop that was too busy may not have taken it up yet.
     var edition = 1
     /// Why the last reload changed nothing; nil when it did.
@@ -125,7 +124,6 @@ extension Gateway {
     ) throws(GatewayFault) -> Reload {
         let folders = configuration.secretFolders(environment: environment)
         let census = census(for: next.plan.limits)
-        let access = access(for: next.plan)
         let traces = next.spans == nil ? [] : spans.rings(loops.count)
         // The change takes one turn of the keeper's loop, which also answers admin requests: they see the old plan or the new one,
         // never half of each.
@@ -145,7 +143,7 @@ extension Gateway {
         }
         // The keeper may still make the change later, so nothing that it would then use is taken back.
         guard let metrics else { throw GatewayFault("the keeper does not answer") }
-        let taken = NextPlan(plan: next.plan, metrics: metrics, access: access, traces: traces, census: census)
+        let taken = NextPlan(plan: next.plan, metrics: metrics, traces: traces, census: census)
         // The keeper first: it knows the routes of both editions, the loops ask for those of theirs.
         for (index, loop) in loops.enumerated() {
             let sockets = Dictionary(
@@ -165,7 +163,6 @@ extension Gateway {
         audit?.note(.reload, [AuditField(.result, .word("done")), AuditField(.edition, .count(edition))])
         return running.withLock { running in
             running.census = census
-            running.access = access
             running.edition = next.plan.edition.number
             running.refusal = nil
             running.reloads += 1
@@ -179,12 +176,6 @@ extension Gateway {
         guard let census else { return limits.perAddress.map { AddressCensus(limit: $0) } }
         census.limit = limits.perAddress ?? .max
         return census
-    }
-
-    private func access(for plan: GatewayPlan) -> [AccessRing] {
-        let rings = running.withLock { $0.access }
-        guard rings.isEmpty, plan.accessPolicy != .off else { return rings }
-        return loops.map { _ in log.makeRing() }
     }
 }
 

@@ -139,7 +139,8 @@ public final class Gateway: Sendable {
         let counters = plan.edition.count(plan.metrics, on: metrics, loops: loopCount)
         let usePolicy = UsePolicy(
             recordsEach: configuration.audit?.uses == .each, blocks: configuration.audit?.onTrouble == .block)
-        let rings = configuration.log.access == .off ? [] : counters.map { _ in log.makeRing() }
+        // Without an access log, too: failed requests are remembered.
+        let rings = counters.map { _ in log.makeRing() }
         let traces = compiled.spans == nil ? [] : spans.rings(loopCount)
         let local = LocalAddresses.snapshot()
         let census = plan.limits.perAddress.map { AddressCensus(limit: $0) }
@@ -151,7 +152,7 @@ public final class Gateway: Sendable {
                     LoopBound(
                         DataLoop(
                             index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
-                            metrics: counters[index], access: rings.isEmpty ? nil : rings[index],
+                            metrics: counters[index], access: rings[index],
                             traces: traces.isEmpty ? nil : traces[index], events: log.events, resolver: resolver,
                             random: platform.random, local: local, census: census,
                             uses: audit.map { UseCounter($0, usePolicy) })))
@@ -182,7 +183,7 @@ public final class Gateway: Sendable {
         running = Mutex(
             Running(
                 plan: plan, identityCompiler: compiled.identityCompiler, editions: editions,
-                nextRoute: compiled.compiler.numbers.next, census: census, access: rings))
+                nextRoute: compiled.compiler.numbers.next, census: census))
         startedAt = keeperLoop.kernel.now()
         let patience =
             compiled.identities.filter { $0.policy.startup == .wait }.map { $0.policy.access.acquireTimeout }.max() ?? 0

@@ -45,6 +45,8 @@ public struct AccessRecord: RingRecord {
     /// The last eight bytes of the trace id.
     private(set) var traceLow: UInt64 = 0
 
+    /// The record becomes a line of the log; else it only tells that a request failed.
+    var isLine = true
     private(set) var requestIDLength: UInt8 = 0
     private(set) var methodLength: UInt8 = 0
     private(set) var pathLength: UInt8 = 0
@@ -173,18 +175,16 @@ public enum LogSide: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Which exchanges get an access record (`log.access`).
+/// Which exchanges get a line in the access log (`log.access`).
 public enum AccessPolicy: UInt8, Sendable {
     case off, errors, all
 
+    /// Records become lines.
+    public var writes: Bool { self != .off }
+
+    /// Whether an exchange's record goes to the log thread. Records of failed exchanges always do, since that thread remembers them.
     /// - Parameters:
     ///   - status: of the final answer; 0 for none.
     ///   - faulted: whether the exchange ended in a fault of any side, in the middle of its answer too.
-    public func admits(status: Int, faulted: Bool) -> Bool {
-        switch self {
-        case .off: false
-        case .errors: faulted || status >= 400 || status == 0
-        case .all: true
-        }
-    }
+    public func takes(status: Int, faulted: Bool) -> Bool { faulted || status >= 400 || status == 0 || self == .all }
 }

@@ -13,9 +13,15 @@ public final class AccessRing: Sendable {
     // MARK: - The owning loop only
 
     /// Hands the next free slot, cleared, to `fill`.
+    /// - Parameter isLine: the record becomes a line of the log, and is counted where it is lost; else it only tells that a request failed.
     /// - Returns: false when the ring is full; `fill` was not called.
     @discardableResult
-    public func append(_ fill: (inout AccessRecord) -> Void) -> Bool { records.append(fill) }
+    public func append(isLine: Bool = true, _ fill: (inout AccessRecord) -> Void) -> Bool {
+        records.append(countingLoss: isLine) { record in
+            record.isLine = isLine
+            fill(&record)
+        }
+    }
 
     // MARK: - The log thread only
 

@@ -128,3 +128,11 @@ package struct LogLine {
         append(hex: UInt64(scalar), digits: 4)
     }
 }
+
+/// A moment as the log writes it: RFC 3339 in UTC with milliseconds.
+/// - Parameter nanoseconds: of the wall clock since 1970.
+public func logTime(_ nanoseconds: UInt64) -> String {
+    var line = LogLine()
+    line.append(time: nanoseconds)
+    return String(decoding: line.bytes, as: UTF8.self)
+}

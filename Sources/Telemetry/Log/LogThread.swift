@@ -17,6 +17,11 @@ public final class LogThread: Sendable {
     /// See `routes`.
     public let identities: NameTable
 
+    /// The failed requests that are remembered, whether or not an access log is written.
+    let failures = FailureMemory()
+    /// Since when failures are remembered, in nanoseconds of the wall clock since 1970.
+    public let remembersSince: UInt64
+
     private let rings = Mutex<[AccessRing]>([])
     private let ringsChanged = Atomic<Bool>(false)
     private let works = Mutex<[any LogThreadWork]>([])
@@ -43,6 +48,7 @@ public final class LogThread: Sendable {
         eventDescriptor: Int32 = 2, accessDescriptor: Int32 = 1
     ) {
         self.events = events
+        remembersSince = events.now()
         self.routes = routes
         self.faults = faults
         self.identities = identities
@@ -97,7 +103,7 @@ public final class LogThread: Sendable {
         var pump = LogPump(
             events: events,
             formatter: LogFormatter(format: format, routes: routes, faults: faults, identities: identities),
-            eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor)
+            eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor, failures: failures)
         var works: [any LogThreadWork] = []
         while true {
             // Read before the turn: what was sent before `stop` is then seen by this turn.
@@ -138,13 +144,18 @@ struct LogPump: ~Copyable {
     private var formatter: LogFormatter
     private var eventSink: LogSink
     private var accessSink: LogSink
+    private let failures: FailureMemory
     private var reportedDrops: UInt64 = 0
 
     /// Records taken from one ring before the next has its turn.
     private static let batch = 128
 
-    init(events: EventLog, formatter: LogFormatter, eventDescriptor: Int32, accessDescriptor: Int32) {
+    init(
+        events: EventLog, formatter: LogFormatter, eventDescriptor: Int32, accessDescriptor: Int32,
+        failures: FailureMemory = FailureMemory()
+    ) {
         self.events = events
+        self.failures = failures
         self.formatter = formatter
         eventSink = LogSink(descriptor: eventDescriptor)
         accessSink = LogSink(descriptor: accessDescriptor)
@@ -180,6 +191,8 @@ struct LogPump: ~Copyable {
         for ring in rings {
             for _ in 0..<Self.batch where accessSink.hasRoom || accessSink.isBroken {
                 let taken = ring.next { record in
+                    failures.note(record)
+                    guard record.isLine else { return }
                     formatter.write(copy record)
                     accessSink.append(formatter.line.bytes)
                 }

@@ -60,12 +60,14 @@ struct RecordRing<Record: RingRecord>: ~Copyable, @unchecked Sendable {
     // MARK: - The owning loop only
 
     /// Hands the next free slot, cleared, to `fill`.
+    /// - Parameter countingLoss: whether a record that finds the ring full is counted as dropped.
     /// - Returns: false when the ring is full; `fill` was not called.
-    func append(_ fill: (inout Record) -> Void) -> Bool {
+    func append(countingLoss: Bool = true, _ fill: (inout Record) -> Void) -> Bool {
         let position = tail.pointee.load(ordering: .relaxed)
         if position &- headCopy.pointee >= capacity {
             headCopy.pointee = head.pointee.load(ordering: .acquiring)
             guard position &- headCopy.pointee < capacity else {
+                guard countingLoss else { return false }
                 droppedRecords.store(droppedRecords.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
                 return false
             }

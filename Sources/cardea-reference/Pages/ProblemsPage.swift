@@ -28,7 +28,9 @@ extension Reference {
         for (kind, outcome) in problems {
             text += "\(Markdown.anchor(kind.word))\n## \(kind.word)\n\n"
             text += "*\(outcome.status), \(Fault(kind).side.rawValue).* \(Markdown.plain(kind.meaning))\n\n"
-            text += "**What to do:** \(Markdown.plain(kind.advice))\n\n"
+            text += "**What to do:** \(Markdown.plain(kind.advice))"
+            if let incident = kind.incident { text += " See [incident](../how-to/incident.md#\(incident))." }
+            text += "\n\n"
             var notes: [String] = []
             if let error = outcome.proxyError { notes.append("`Proxy-Status: …; error=\(error)`") }
             if outcome.closes { notes.append("the caller's connection is closed") }

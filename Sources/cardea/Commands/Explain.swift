@@ -6,19 +6,23 @@ import Octets
 
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Says which route, identity and key a request would have, and why.",
+        abstract: "Says which route, identity and key a request would have, and why; or why the last requests failed.",
         discussion: """
             The route is found in the configuration; nothing is sent to it. A running gateway is asked for the state of its tokens,
             and with --trace for what the last run of the identity's recipe did: names and lengths, never a value.
+
+            explain --last [ROUTE or URL]: the failed requests that the running gateway remembers since its start, of all routes or of one, by \
+            their problem: how often, when, where the time went, and what to do. Nothing that a caller sent is remembered: no query, no header, \
+            no path.
             """)
 
     @OptionGroup var common: GatewayOptions
 
-    @Argument(help: "The request's method.")
-    var method: String
+    @Argument(help: "The request's method; with --last the name of a route, or a URL.")
+    var method: String?
 
     @Argument(help: "Its URL, as the caller would call it.")
-    var url: String
+    var url: String?
 
     @Option(name: [.customShort("H"), .customLong("header")], help: "A header of the request: 'Name: value'.")
     var headers: [String] = []
@@ -26,7 +30,20 @@ struct Explain: ParsableCommand {
     @Flag(name: .long, help: "Show the last run of the identity's recipe, step by step.")
     var trace = false
 
+    @Flag(name: .long, help: "Say why the last requests failed, of all routes or of one.")
+    var last = false
+
+    func validate() throws {
+        if last {
+            guard !trace, headers.isEmpty else { throw ValidationError("--last goes with a route or a URL alone") }
+        } else if url == nil {
+            throw ValidationError("say METHOD and URL of a request, or --last for those that failed")
+        }
+    }
+
     func run() throws {
+        if last { return try tellFailures() }
+        guard let method, let url else { return }
         let configuration = try ConfigurationAccess.loaded(common.common.config)
         let explanation: Explanation
         do {
@@ -60,6 +77,44 @@ struct Explain: ParsableCommand {
         }
         print(common.json ? snakeCaseJSON(report) : report.text(tracing: trace))
         if explanation.route == nil { throw ExitCode(1) }
+    }
+
+    // MARK: - The last failures
+
+    private func tellFailures() throws {
+        let gateway = try RunningGateway.found(common)
+        let route = try route(in: gateway)
+        let target = "/failures" + (route.map { "?route=\(PercentEncoding.encode($0))" } ?? "")
+        guard let answer = gateway.client.request("GET", target) else {
+            throw gateway.absent("; failures are remembered by the running gateway alone: is it running?")
+        }
+        guard let failures = document(FailuresDocument.self, answer) else { throw gateway.refused(answer) }
+        let status = document(StatusDocument.self, gateway.client.request("GET", "/status"))
+        let names = Set(failures.routes.compactMap(\.identity))
+        let report = FailureText(
+            failures: failures, identities: status?.identities.filter { names.contains($0.name) } ?? [])
+        print(common.json ? snakeCaseJSON(report) : report.text(of: route))
+    }
+
+    /// The route that is asked for; nil for all.
+    private func route(in gateway: RunningGateway) throws -> String? {
+        guard let word = url ?? method else { return nil }
+        guard url != nil || word.contains("://") else {
+            // A route that a reload took away is known to the gateway alone.
+            return word
+        }
+        let explanation: Explanation
+        do {
+            explanation = try Explanation(
+                method: url == nil ? "GET" : method ?? "GET", url: word, headers: [],
+                configuration: try gateway.requireConfiguration(), environment: ConfigurationAccess.environment)
+        } catch let fault as GatewayFault {
+            throw ExitCode(64, saying: "\(fault)")
+        }
+        guard let route = explanation.route else {
+            throw ExitCode(1, saying: "\(word) is no route's; 'cardea explain METHOD URL' says why")
+        }
+        return route
     }
 
     private func fields() throws(GatewayFault) -> [(name: String, value: String)] {
