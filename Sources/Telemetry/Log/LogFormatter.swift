@@ -4,6 +4,9 @@ struct LogFormatter {
     let routes: NameTable
     let faults: NameTable
     let identities: NameTable
+    /// Lines of events, and of access records, go into the journal and begin with a severity.
+    var eventsHavePriority = false
+    var recordsHavePriority = false
     private(set) var line = LogLine()
     private var first = true
 
@@ -19,7 +22,7 @@ struct LogFormatter {
     // MARK: - Events
 
     mutating func write(_ event: LogEvent) {
-        begin(time: event.time)
+        begin(time: event.time, priority: eventsHavePriority ? event.level.priority : nil)
         switch format {
         case .json:
             word("level", event.level.word)
@@ -57,7 +60,7 @@ struct LogFormatter {
     // MARK: - Access records
 
     mutating func write(_ record: AccessRecord) {
-        begin(time: record.time)
+        begin(time: record.time, priority: recordsHavePriority ? JournalPriority.record : nil)
         text("route", routes.name(of: record.route).utf8)
         text("method", record.method)
         text("path", record.path)
@@ -85,8 +88,9 @@ struct LogFormatter {
 
     // MARK: - Members
 
-    private mutating func begin(time: UInt64) {
+    private mutating func begin(time: UInt64, priority: StaticString?) {
         line.clear()
+        if let priority { line.append(priority) }
         first = true
         switch format {
         case .json:

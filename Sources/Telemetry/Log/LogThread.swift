@@ -31,6 +31,7 @@ public final class LogThread: Sendable {
     private let format: LogFormat
     private let eventDescriptor: Int32
     private let accessDescriptor: Int32
+    private let journal: JournalStream?
     private let thread = Mutex<WorkerThread?>(nil)
 
     /// Milliseconds for which lines may gather.
@@ -42,10 +43,11 @@ public final class LogThread: Sendable {
     /// - Parameters:
     ///   - eventDescriptor: where events go; standard error.
     ///   - accessDescriptor: where the access log goes; standard output.
+    ///   - journal: lines that go there begin with a severity.
     public init(
         events: EventLog, routes: NameTable = NameTable(), faults: NameTable = NameTable(),
         identities: NameTable = NameTable(), format: LogFormat,
-        eventDescriptor: Int32 = 2, accessDescriptor: Int32 = 1
+        eventDescriptor: Int32 = 2, accessDescriptor: Int32 = 1, journal: JournalStream? = nil
     ) {
         self.events = events
         remembersSince = events.now()
@@ -55,6 +57,7 @@ public final class LogThread: Sendable {
         self.format = format
         self.eventDescriptor = eventDescriptor
         self.accessDescriptor = accessDescriptor
+        self.journal = journal
     }
 
     /// A ring for one loop. It stays until the end of the process.
@@ -100,9 +103,13 @@ public final class LogThread: Sendable {
     // MARK: - The thread
 
     private func run() {
+        var formatter = LogFormatter(format: format, routes: routes, faults: faults, identities: identities)
+        if let journal {
+            formatter.eventsHavePriority = journal.isOpen(as: eventDescriptor)
+            formatter.recordsHavePriority = journal.isOpen(as: accessDescriptor)
+        }
         var pump = LogPump(
-            events: events,
-            formatter: LogFormatter(format: format, routes: routes, faults: faults, identities: identities),
+            events: events, formatter: formatter,
             eventDescriptor: eventDescriptor, accessDescriptor: accessDescriptor, failures: failures)
         var works: [any LogThreadWork] = []
         while true {

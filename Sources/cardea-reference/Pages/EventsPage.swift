@@ -6,6 +6,10 @@ extension Reference {
             stands in fields beside it, and no field ever has a header, a query, a body or a token. Events that others can cause without end are
             written at a bounded rate: the next one says in `left_out` how many were not.
 
+            In systemd's journal (standard output or error is the stream that `JOURNAL_STREAM` names) a line begins with its priority, which the
+            journal takes off: `<3>` for `error`, `<4>` for `warn`, `<6>` for `info` and access records, `<7>` for `debug`. So
+            `journalctl -u cardea --priority warning --output cat` shows what is wrong, and each line is whole JSON. Elsewhere there is none.
+
 
             """
         for level in ["error", "warn", "info", "debug"] {

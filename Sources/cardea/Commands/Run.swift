@@ -56,7 +56,9 @@ struct Run: ParsableCommand {
         InheritedSockets.forget()
         let events = try EventLog(level: LogLevel(configuration.log.level))
         let sandbox = Sandbox.enter(loaded, command: command, events: events)
-        let log = LogThread(events: events, format: configuration.log.format == .json ? .json : .text)
+        let log = LogThread(
+            events: events, format: configuration.log.format == .json ? .json : .text,
+            journal: ConfigurationAccess.journal)
         let audit: AuditTrail?
         do throws(GatewayFault) { audit = try AuditPlace.trail(configuration, log, version: Cardea.version) } catch {
             takeover?.fail("\(error)")

@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Glibc
 import Handshakes
+import Telemetry
 
 /// How the commands come to their configuration.
 enum ConfigurationAccess {
@@ -87,7 +88,16 @@ enum ConfigurationAccess {
         return Configuration.remains(of: source, environment: environment)
     }
 
-    static func complain(_ line: String) { write(line + "\n") }
+    /// To standard error, with the severity of an error where that is the journal.
+    static func complain(_ line: String) {
+        let isJournal = journal.map { $0.isOpen(as: 2) } ?? false
+        for line in line.split(separator: "\n", omittingEmptySubsequences: false) {
+            write((isJournal ? "\(JournalPriority.error)" : "") + line + "\n")
+        }
+    }
+
+    /// The journal's stream, where systemd has given one to this process or to one before it.
+    static var journal: JournalStream? { JournalStream(environment("JOURNAL_STREAM")) }
 
     /// To standard error.
     static func write(_ text: String) {
