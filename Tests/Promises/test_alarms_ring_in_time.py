@@ -72,9 +72,9 @@ CASES = {
         [share("issuer-unavailable", 4), share("upstream-refused", 50), share("no-route", 10), share("login-requires", 10)],
     ),
     "CardeaInternalError": (
-        [series("cardea_problems_total", "0x20 1x20", route="hr", problem="internal")], {"route": "hr"},
-        "Cardea at edge:9903 has answered a request to hr with a mistake of its own",
-        [[series("cardea_problems_total", "1x40", route="hr", problem="internal")], share("issuer-unavailable", 6)],
+        [series("cardea_problem_answers_total", "0x20 1x20", problem="internal")], {"problem": "internal"},
+        "Cardea at edge:9903 has answered a request with a mistake of its own; cardea explain --last says to which route",
+        [[series("cardea_problem_answers_total", "1x40", problem="internal")], [series("cardea_problem_answers_total", "0+1x40", problem="draining")]],
     ),
     "CardeaLoginNeeded": (
         identity("login_needed"), {"identity": "hr", "state": "login_needed"}, "A person has to log in for hr; until then its callers get 503",

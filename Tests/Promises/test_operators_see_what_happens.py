@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import eventually
+from harness import ROOT, eventually
 
 
 def test_health_in_all_its_forms(hot):
@@ -50,10 +50,28 @@ def live(gateway):
         return False
 
 
+def total(gateway, problem):
+    return gateway.metrics()["cardea_problem_answers_total", (("problem", problem),)]
+
+
+def test_a_problem_that_happens_once_is_an_increase(hot):
+    """Prometheus sees none in a series that begins with its first count."""
+    words = re.findall(r'^## (\S+)$', (ROOT / "docs/reference/problems.md").read_text(), re.M)
+    assert len(words) > 40 and {total(hot, word) for word in words} == {0}
+    assert hot.get("/hr/a/%2e%2e/b").status == 400 and total(hot, "unsafe-path") == 1
+    # Nor does a route that goes take its count away, which would look like a restart.
+    hot.config["routes"][0]["name"] = "renamed"
+    hot.file.write_text(json.dumps(hot.config))
+    hot.told(lambda event: event["message"] == "reload done")
+    assert hot.get("/hr/a/%2e%2e/b").status == 400
+    eventually(lambda: total(hot, "unsafe-path") == 2, what="both of them")
+
+
 def test_a_problem_has_one_name(hot):
     answer = hot.get("/hr/a/%2e%2e/b")
     word = answer.problem["type"].removeprefix("urn:cardea:problems/")
     assert (answer.status, word) == (400, "unsafe-path")
+    assert total(hot, word) == 1
     record = eventually(lambda: next((line for line in hot.access() if line["status"] == 400), None), what="its record")
     assert record["fault"] == word
     assert hot.metrics()["cardea_problems_total", (("problem", word), ("route", "hr"))] == 1

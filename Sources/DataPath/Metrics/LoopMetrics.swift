@@ -8,6 +8,8 @@ package struct MetricPlan: Sendable {
     /// Answers that ended in their middle, by side (`LogSide`), and answers of our own, by problem (`Fault.Kind`); as `requests`.
     var incomplete: [MetricRow] = []
     var problems: [MetricRow] = []
+    /// Of all routes together, by problem.
+    var allProblems: MetricRow
     package var durations: [MetricHistogram] = []
     package var upstreamDurations: [MetricHistogram] = []
     package var replays: [(accepted: MetricCell, refused: MetricCell)] = []
@@ -30,6 +32,13 @@ package struct MetricPlan: Sendable {
         let problemFamily = try schema.family(
             "cardea_problems_total", help: "Answers of the gateway's own, by problem.", kind: .counter,
             labels: ["route", "problem"], omitsZeros: true)
+        // A series that begins with its first count shows no increase: what happens once is seen only in one that was there at 0. There are
+        // too many problems of too many routes for that.
+        let allProblemsFamily = try schema.family(
+            "cardea_problem_answers_total",
+            help: "Answers of the gateway's own on all routes, by problem; each problem is there from the start, at 0.",
+            kind: .counter, labels: ["problem"])
+        allProblems = try schema.row(allProblemsFamily, columns: Self.problemWords)
         let durationFamily = try schema.family(
             "cardea_request_duration_seconds", help: "Time from a request's first byte to its answer's last.",
             kind: .histogram, labels: ["route"])
@@ -132,6 +141,7 @@ package final class LoopMetrics: Sendable {
     func answered(route: Int? = nil, _ problem: Fault.Kind) {
         guard let column = Fault.Kind.allCases.firstIndex(of: problem) else { return }
         block.add(plan.problems[route ?? plan.problems.count - 1][column])
+        block.add(plan.allProblems[column])
     }
 
     func replayed(route: Int?, refused: Bool) {

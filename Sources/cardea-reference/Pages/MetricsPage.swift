@@ -36,6 +36,10 @@ extension Reference {
                 or fixed words; never anything of a request. A family is left out while it has nothing to say: of a store where there is none, of logins
                 where no identity needs a person.
 
+                There are too many statuses, problems and reasons for each route and identity to have them all: such a series begins with its first
+                count, and Prometheus' `rate()` and `increase()` do not see that one. For an alarm on what may happen once,
+                `cardea_problem_answers_total` has every problem at 0 from the start.
+
 
                 """
             let families = try MetricFamilies.all()
