@@ -56,6 +56,26 @@ def test_a_quarantine_and_a_pause_say_what_comes_next(gateway):
     assert gateway.lab.counts()["token"] == before
 
 
+def test_a_token_of_earlier_settings_is_told_as_that(gateway):
+    """It serves requests that began before a reload; whoever reads the list sees which one is the identity's."""
+    gateway.oauth(route={"scopes": ["read"]}).start()
+    assert gateway.get("/api/employees/1").status == 200
+    gateway.lab.faults(issuer_status=500)
+    gateway.config["routes"][0]["scopes"] = ["read", "write"]
+    gateway.file.write_text(json.dumps(gateway.config))
+    gateway.told(lambda event: event["message"] == "reload done")
+    assert gateway.get("/api/employees/1").status == 503
+    lines = {line["REALM / SCOPE"]: line for line in listed(gateway)}
+    assert lines["read"]["NEXT"] == "of earlier settings, goes soon" and lines["read"]["STATE"] == "fresh"
+    assert lines["read write"]["STATE"] == "negative" and lines["read write"]["NEXT"].startswith("retry ")
+    tokens = {token["scopes"]: token.get("earlier_settings") for token in gateway.ask("/status").json["tokens"]}
+    assert tokens == {"read": True, "read write": None}
+    # The identity is what its own tokens are, and the page says which is which.
+    assert gateway.ask("/status").json["identities"][0]["state"] == "negative"
+    assert not [name for name, _ in gateway.metrics() if name == "cardea_token_expires_timestamp_seconds"]
+    assert gateway.ask("/").body.decode().count("of earlier settings, goes soon") == 1
+
+
 def test_a_purge_gets_a_new_token(hot):
     status, out, errors = hot.command("tokens", "purge", "hr")
     assert (status, out) == (0, "1 token purged of hr\n"), errors

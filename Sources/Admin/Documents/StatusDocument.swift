@@ -164,6 +164,8 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
         public var retryInSeconds: Double?
         /// Seconds since the last failed grant.
         public var lastFailureSecondsAgo: Double?
+        /// true: a reload has left the key behind; it serves requests that began before, and goes within a minute and a half.
+        public var earlierSettings: Bool?
     }
 
     /// A configured route.
@@ -318,6 +320,7 @@ extension StatusDocument.Token {
         subjects = status.subjects
         retryInSeconds = status.retryIn.map(StatusDocument.seconds)
         lastFailureSecondsAgo = status.lastFailureAgo.map(StatusDocument.seconds)
+        earlierSettings = status.isOfEarlierSettings ? true : nil
     }
 }
 

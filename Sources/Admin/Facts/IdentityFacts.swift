@@ -44,10 +44,12 @@ struct IdentityFacts: Sendable {
         status = identity
         self.tokens = tokens
         waiting = max(status.waiting, tokens.reduce(0) { $0 + $1.waiting })
-        expiresIn = tokens.compactMap(\.expiresIn).min()
-        age = tokens.compactMap(\.age).max()
+        // A token of earlier settings is nobody's trouble: it is not renewed, and goes.
+        let current = tokens.filter { !$0.isOfEarlierSettings }
+        expiresIn = current.compactMap(\.expiresIn).min()
+        age = current.compactMap(\.age).max()
         // A key's own state is that of nobody's token where each user has one.
-        var states = Set(tokens.map { ($0.subjects ?? 0) > 0 ? .fresh : $0.state })
+        var states = Set(current.map { ($0.subjects ?? 0) > 0 ? .fresh : $0.state })
         switch identity.login?.word {
         // Before anybody has asked for a token, and so found out.
         case .needed?: states.insert(.loginNeeded)

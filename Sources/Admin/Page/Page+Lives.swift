@@ -14,6 +14,7 @@ extension Page {
             details.append(span("detail", "one per subject, \(grouped(UInt64(count))) in memory"))
         }
         if token.waiting > 0 { details.append(span("chip busy", "\(grouped(UInt64(token.waiting))) waiting")) }
+        if token.isOfEarlierSettings { details.append(span("quiet", "of earlier settings, goes soon")) }
         if saysState { details.append(span("state \(token.state.tone.rawValue)", token.state.rawValue)) }
         let times = Self.times(of: token)
         let picture = Life(token).map { bar(of: $0, tone: token.state.tone, label: times.joined(separator: ", ")) }

@@ -35,6 +35,8 @@ public struct TokenStatus: Sendable {
     public var retryIn: UInt64?
     /// Since `lastFailure`, in nanoseconds.
     public var lastFailureAgo: UInt64?
+    /// A reload has left the key behind: it serves requests that began before, and goes within a minute and a half.
+    public var isOfEarlierSettings = false
 }
 
 extension TokenStatus {
@@ -55,6 +57,6 @@ extension TokenStatus {
             granted: held.flatMap { $0.granted == token.key.scopes ? nil : $0.granted.description },
             subjects: token.identity.isPerKey ? subjects : nil,
             retryIn: token.machine.pausedUntil.map { $0 - min(now, $0) },
-            lastFailureAgo: token.failedAt.map { now - min(now, $0) })
+            lastFailureAgo: token.failedAt.map { now - min(now, $0) }, isOfEarlierSettings: token.isRetired)
     }
 }

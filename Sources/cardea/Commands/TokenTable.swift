@@ -73,6 +73,11 @@ struct TokenTable: Encodable {
         } else if token.waiting > 0 {
             row.next = "\(token.waiting) waiting"
         }
+        if token.earlierSettings == true {
+            // Not the trouble of the identity as it is now; and renewed no more.
+            row.isBad = false
+            row.next = "of earlier settings, goes soon"
+        }
         return row
     }
 
