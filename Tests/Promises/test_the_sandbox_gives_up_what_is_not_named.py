@@ -136,7 +136,7 @@ def test_a_store_among_the_files_of_others_is_not_opened_to_all_of_them(gateway)
     try:
         api_key(gateway, gateway.secret("api-key", KEY), {"store": {"path": store}}).start()
         assert gateway.get("/key/employees/1").status == 200
-        assert "give it one of its own" in gateway.text()
+        eventually(lambda: "give it one of its own" in gateway.text(), what="the warning")
     finally:
         gateway.stop()
         for file in glob.glob(f"{store}*"):
@@ -160,4 +160,4 @@ def test_a_kernel_without_it_serves_and_says_so(gateway):
     gateway.wrapper = ["python3", "-c", WITHOUT_LANDLOCK]
     gateway.start()
     assert gateway.get("/key/employees/1").status == 200
-    assert "serving without a sandbox" in gateway.text()
+    eventually(lambda: "serving without a sandbox" in gateway.text(), what="the warning")

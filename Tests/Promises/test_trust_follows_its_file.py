@@ -108,7 +108,8 @@ def test_a_file_that_is_no_bundle_leaves_what_was_read(gateway, site):
 def test_a_file_that_comes_later(gateway, site):
     site.through(gateway, {"ca": str(site.bundle)})
     assert statuses(gateway) == [502, 502]
-    assert told(gateway, "authorities cannot be used", str(site.bundle), "No such file", "none")
+    words = ("authorities cannot be used", str(site.bundle), "No such file", "none")
+    eventually(lambda: told(gateway, *words), what="the missing file to be told")
     site.trust("old", "new")
     eventually(lambda: statuses(gateway) == [200, 200], what="the bundle to be read")
 
