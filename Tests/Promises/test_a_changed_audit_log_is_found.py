@@ -10,8 +10,9 @@ import stat
 
 import pytest
 
-from harness import call, eventually, free_port
+from harness import call, eventually, free_port, together
 from small_disk import SmallDisk
+from test_a_login_is_needed_in_time import configured, log_in, needs_login, renew  # noqa: F401
 from test_a_rotated_token_survives_a_kill_at_every_write import traced
 
 QUERY = "planted-in-the-query"
@@ -158,6 +159,41 @@ def test_an_issuer_that_fails_is_told_in_a_word(audited):
     gateway.start()
     assert gateway.get("/api/employees/1").status in (502, 503, 504)
     assert set(refusals(audited)) - {"quarantined"}
+
+
+def test_a_token_that_an_upstream_refuses_and_the_next_one_are_told(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    audited.wrote("grant")
+    gateway.lab.reset(tokens=True)
+    assert gateway.get("/api/employees/1").status == 200
+    audited.wrote("grant", 2)
+    assert gateway.stop() == 0
+    acts = [(record["act"], record.get("reason")) for record in audited.records() if record["act"] in ("grant", "refusal")]
+    assert acts == [("grant", None), ("refusal", "upstream"), ("grant", None)], acts
+    generations = [record["generation"] for record in audited.records() if record["act"] == "grant"]
+    assert generations[0] < generations[1]
+
+
+def test_a_login_that_its_issuer_no_longer_knows_is_told(configured, provider):  # noqa: F811
+    gateway = configured()
+    log = gateway.folder / "audit.log"
+    gateway.config["audit"] = {"path": str(log)}
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, _, errors = gateway.command("audit", "init")
+    assert status == 0, errors
+    gateway.start()
+    log_in(gateway, provider)
+    renew(gateway, provider)
+    provider.post("forget_refresh")
+    assert needs_login(gateway)
+
+    def told():
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+        acts = [(record["act"], record.get("reason")) for record in records]
+        return acts[acts.index(("login", None)) :][1:]
+
+    eventually(lambda: ("refusal", "interaction_required") in told(), what="the refusal")
+    assert ("grant", None) in told()
 
 
 def test_every_change_is_found(audited):

@@ -12,10 +12,16 @@ extension Keeper {
         switch event {
         case .tokenAcquired: trail.note(.grant, fields(of: token))
         case .tokenRefreshed: trail.note(.refresh, fields(of: token))
+        case .challengeAnswered:
+            // The token that the upstream refused has gone already, and its generation with it.
+            trail.note(.refusal, place(of: token) + reason("upstream"))
+            trail.note(.grant, fields(of: token))
         case .renewalFailed, .acquisitionFailed: trail.note(.refusal, fields(of: token) + reason(token.failureReason))
         case .challengeRefused: trail.note(.refusal, fields(of: token) + reason("upstream"))
         case .credentialQuarantined: trail.note(.refusal, fields(of: token) + reason("quarantined"))
-        case .challengeAnswered, .loginNeeded, .storeDegraded: break
+        case .loginNeeded:
+            trail.note(.refusal, fields(of: token) + reason(GrantFailure.Reason.interactionRequired.rawValue))
+        case .storeDegraded: break
         }
     }
 
@@ -38,11 +44,15 @@ extension Keeper {
     func result(_ isGood: Bool) -> AuditField { AuditField(.result, .word(isGood ? "done" : "failed")) }
 
     private func fields(of token: KeptToken) -> [AuditField] {
+        place(of: token, generation: token.machine.heldGrant?.generation)
+    }
+
+    private func place(of token: KeptToken, generation: UInt64? = nil) -> [AuditField] {
         var fields = [
             AuditField(.identity, .name(token.identity.plan.name)),
             AuditField(.origin, .name(token.key.origin.description)),
         ]
-        if let held = token.machine.heldGrant { fields.append(AuditField(.generation, .count(held.generation))) }
+        if let generation { fields.append(AuditField(.generation, .count(generation))) }
         if let user = token.user, let tag = resources.audit?.tag(of: user.bytes) {
             fields.append(AuditField(.subject, .subject(tag)))
         }
