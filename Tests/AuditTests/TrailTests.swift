@@ -83,6 +83,26 @@ import World
         #expect(try log.verify().head == trail.head)
     }
 
+    /// Processes take turns; one that does not end its own is a failure like a full disk.
+    @Test func aWriterThatNeverEndsIsAFailure() throws {
+        note(1)
+        _ = trail.turn(at: time.awake(), isLast: false)
+        let lock = open(log.path + ".lock", O_RDWR)
+        #expect(flock(lock, LOCK_EX) == 0)
+        note(1)
+        for step in 0..<300 {
+            time.pass(nanoseconds: 20_000_000)
+            _ = trail.turn(at: time.awake(), isLast: false)
+            if step < 200 { #expect(!trail.isFailing, "\(step)") }
+        }
+        #expect(trail.isFailing)
+        close(lock)
+        time.pass(nanoseconds: 1_000_000_000)
+        _ = trail.turn(at: time.awake(), isLast: false)
+        #expect(!trail.isFailing)
+        #expect(try log.verify().head == trail.head)
+    }
+
     @Test func whatFindsNoPlaceIsCountedAndTold() throws {
         note(8192 + 17)
         #expect(trail.dropped == 17)

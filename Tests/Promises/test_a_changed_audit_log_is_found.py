@@ -321,6 +321,24 @@ def test_a_full_disk_stops_no_caller_and_the_log_goes_on_afterwards(gateway):
         audited.verify()
 
 
+@pytest.mark.alone
+def test_what_an_end_loses_on_a_full_disk_is_told(gateway):
+    with SmallDisk(gateway.folder / "disk") as disk:
+        audited = Audited(gateway, disk.folder)
+        gateway.start().warm("/api/employees/1")
+        audited.wrote("grant")
+        disk.fill()
+        for _ in range(40):
+            assert gateway.command("reset", "api")[0] == 0
+        gateway.told(lambda event: event["message"] == "audit log cannot be written")
+        written = audited.acts().count("reset")
+        assert gateway.stop() == 0
+        [lost] = [event for event in gateway.events() if event["message"] == "audit records lost"]
+        # With the uses of the first request and the record of the end.
+        assert lost["count"] == 40 - written + 2
+        disk.free()
+
+
 def test_uses_are_counted_by_caller_and_minute(audited):
     gateway = audited.gateway.start()
     for _ in range(5):

@@ -82,7 +82,7 @@ public final class AuditTrail: LogThreadWork {
     /// Records that found no place.
     package var dropped: UInt64 { lost.load(ordering: .relaxed) }
 
-    /// The last group could not be written; it is tried again each second.
+    /// The last group could not be written, or another process has not let it be for seconds; it is tried again.
     package var isFailing: Bool { failing.load(ordering: .relaxed) }
 
     // MARK: - The log thread
@@ -116,7 +116,8 @@ public final class AuditTrail: LogThreadWork {
         pump.dropped = dropped
     }
 
-    /// Writes everything that was left, and that this is the end. Another process is waited for; a disk is not.
+    /// Writes everything that was left, and that this is the end. Another process is waited for; a disk is not, and what it does not take
+    /// is told to the gateway's own log, for no later record can.
     private func finish(_ pump: inout AuditPump, at now: UInt64) -> UInt64? {
         var patience = 50
         var isOver = false
@@ -131,11 +132,20 @@ public final class AuditTrail: LogThreadWork {
                 return nil
             }
             if write(&pump, at: now) { continue }
-            guard !failing.load(ordering: .relaxed) else { return nil }
+            guard !failing.load(ordering: .relaxed) else { break }
             patience -= 1
             time.pause(milliseconds: 10)
         }
+        tellLost(pump)
         return nil
+    }
+
+    /// Says how much a log that could not be written to the end lacks.
+    private func tellLost(_ pump: AuditPump) {
+        var count = UInt64(pump.pending.count) &+ pump.untold &+ (pump.opening == nil ? 0 : 1)
+        while queue.receive() != nil { count &+= 1 }
+        while let use = uses.receive() { count &+= UInt64(use.count) }
+        events.error("audit records lost", [LogField("count", .count(Int64(clamping: count)))])
     }
 
     private func record(of use: UseRecord) -> AuditRecord {
@@ -179,7 +189,10 @@ public final class AuditTrail: LogThreadWork {
             return true
         } catch {
             pump.failed(at: now, isBusy: error.kind == .busy)
-            guard error.kind != .busy, !failing.exchange(true, ordering: .relaxed) else { return false }
+            // Processes take turns. One that keeps the log for itself is a failure like any other.
+            guard error.kind != .busy || pump.isStuck(at: now), !failing.exchange(true, ordering: .relaxed) else {
+                return false
+            }
             events.error("audit log cannot be written", [LogField("reason", .name(error.description))])
             return false
         }
@@ -200,15 +213,24 @@ struct AuditPump {
     var dropped: UInt64 = 0
     private var told: UInt64 = 0
     private var headToldAt: UInt64?
+    /// Records that were written since the last pause in which they gathered, and when it began.
+    private var gathered: UInt64 = 0
+    private var gatheredSince: UInt64 = 0
+    /// Since when another process has stood in the way of every try.
+    private var busySince: UInt64?
 
     /// Nanoseconds for which records gather after a group.
     static let gathering: UInt64 = 200_000_000
+    /// Uses that may gather in one pause: a quarter of those that may wait.
+    static let comfortable = UInt64(AuditTrail.useCapacity / 4)
     /// Nanoseconds until a group that the disk refused is tried again.
     static let pause: UInt64 = 1_000_000_000
     /// Nanoseconds between two heads in the log.
     static let telling: UInt64 = 3_600_000_000_000
     /// Nanoseconds until one that another process stood in the way of is.
     static let turn: UInt64 = 20_000_000
+    /// Nanoseconds for which a group of another process may take.
+    static let longestTurn: UInt64 = 5_000_000_000
     /// Records of one group. Few have more than half a kilobyte; all of the longest would still fit into `AuditFiles.largestGroup`.
     static let largest = 1000
 
@@ -216,12 +238,14 @@ struct AuditPump {
 
     var isFull: Bool { pending.count >= Self.largest }
     var hasWork: Bool { opening != nil || !pending.isEmpty || dropped != told }
+    /// Records that were dropped and that no record has told.
+    var untold: UInt64 { dropped &- told }
     /// Whether the next turn has its time already.
     var isWaiting: Bool { notBefore > 0 }
 
     /// The records of the next group, once it is known what was healed.
     var records: (AuditFiles.Turn, UInt64) -> [AuditRecord] {
-        let (opening, pending, left) = (opening, pending, dropped &- told)
+        let (opening, pending, left) = (opening, pending, untold)
         return { turn, now in
             var records: [AuditRecord] = []
             if var opening {
@@ -238,10 +262,20 @@ struct AuditPump {
     mutating func wrote(at now: UInt64) {
         // A full group says that more wait.
         let isMore = isFull
+        gathered += UInt64(pending.count)
         opening = nil
+        busySince = nil
         pending.removeAll(keepingCapacity: true)
         told = dropped
-        notBefore = isMore ? now : now &+ Self.gathering
+        notBefore = isMore ? now : now &+ pauseOfGathering(at: now)
+    }
+
+    /// Nanoseconds for which records gather now: fewer where they come so fast that the ring of uses would be full before.
+    private mutating func pauseOfGathering(at now: UInt64) -> UInt64 {
+        let span = max(min(now &- min(gatheredSince, now), Self.pause), 1_000_000)
+        let pause = min(Self.gathering, span * Self.comfortable / max(gathered, 1))
+        (gathered, gatheredSince) = (0, now)
+        return pause
     }
 
     /// Whether the log is to have the head: with the first group, and once an hour while there are groups.
@@ -251,5 +285,14 @@ struct AuditPump {
         return true
     }
 
-    mutating func failed(at now: UInt64, isBusy: Bool) { notBefore = now &+ (isBusy ? Self.turn : Self.pause) }
+    mutating func failed(at now: UInt64, isBusy: Bool) {
+        notBefore = now &+ (isBusy ? Self.turn : Self.pause)
+        busySince = isBusy ? busySince ?? now : nil
+    }
+
+    /// Whether another process has stood in the way for longer than a group takes.
+    func isStuck(at now: UInt64) -> Bool {
+        guard let busySince else { return false }
+        return now >= busySince &+ Self.longestTurn
+    }
 }

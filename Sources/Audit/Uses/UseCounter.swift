@@ -45,15 +45,16 @@ package final class UseCounter {
         let use = UseRecord(
             time: wall - wall % Self.minute, place: place, route: 0, count: 1, generation: generation, caller: caller)
         if count(use) { return true }
-        flush(before: .max)
+        flush()
         return count(use) || refused(use)
     }
 
-    /// Leaves the counts of minutes that began before; what finds no place stays.
-    /// - Parameter wall: nanoseconds since 1970.
-    package func flush(before wall: UInt64) {
+    /// Leaves the counts of every minute but one, also of those that a clock which was set back has still before it; what finds no place
+    /// stays.
+    /// - Parameter minute: nanoseconds since 1970; nil: all are left.
+    package func flush(sparing minute: UInt64? = nil) {
         guard used > 0 else { return }
-        for index in 0..<Self.capacity where slots[index].count > 0 && slots[index].time < wall {
+        for index in 0..<Self.capacity where slots[index].count > 0 && slots[index].time != minute {
             guard trail.leave(slots[index]) else { break }
             slots[index].count = 0
             used -= 1
@@ -64,7 +65,7 @@ package final class UseCounter {
 
     /// Leaves everything, also what finds no place: it is dropped and counted. For the end.
     package func finish() {
-        flush(before: .max)
+        flush()
         for index in 0..<Self.capacity where slots[index].count > 0 {
             trail.drop(UInt64(slots[index].count))
             slots[index].count = 0

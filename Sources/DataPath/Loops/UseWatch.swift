@@ -38,7 +38,7 @@ final class UseWatch: Watched {
         timer = nil
         loop.close(self)
         let now = wall
-        counter.flush(before: now - now % UseCounter.minute)
+        counter.flush(sparing: now - now % UseCounter.minute)
         // Uses of this minute, or a ring that was full.
         if !counter.isEmpty { wait(Self.pause) }
     }

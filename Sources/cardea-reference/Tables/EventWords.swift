@@ -197,11 +197,15 @@ extension EventWords {
         ),
         error(
             "audit log cannot be written", ["reason"],
-            "The disk takes no records, or the key is gone. Records wait in memory, and are dropped and counted when there are too many.",
+            "The disk takes no records, the key is gone, or another process keeps the log locked. Records wait in memory, and are dropped and counted when there are too many.",
             do:
                 "Look at the disk and the rights of 'audit.path' and the files beside it. It is tried again each second."
         ),
         info("audit log works again", [], "The audit log is written again."),
+        error(
+            "audit records lost", ["count"],
+            "The gateway ended while the audit log could not be written. So many records were waiting, or had found no place.",
+            do: "Look at the disk, and at the log before this line for what was done."),
         warn(
             "audit log was healed", ["records", "cut_octets"],
             "A writer was killed. Whole records that it had left count; a torn one behind them was cut off."),
