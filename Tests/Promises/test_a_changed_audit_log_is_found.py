@@ -372,6 +372,11 @@ def test_without_a_place_for_its_record_no_request_is_served_where_the_file_says
         disk.fill()
         answer = eventually(lambda: (lambda a: a if a.status == 503 else None)(gateway.get("/api/employees/1")), what="a refusal")
         assert answer.json["type"].endswith("/audit-unavailable")
+        # What is refused costs the upstream no connection each.
+        before = gateway.lab.counts()["protected_connections"]
+        for _ in range(30):
+            assert gateway.get("/api/employees/1").status == 503
+        assert gateway.lab.counts()["protected_connections"] - before < 5
         disk.free()
         eventually(lambda: gateway.get("/api/employees/1").status == 200, what="an answer again")
         assert gateway.stop() == 0

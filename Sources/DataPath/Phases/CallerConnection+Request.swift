@@ -33,14 +33,14 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
-                guard isAudited(on: route, generation: token.generation) else { return Self.unaudited }
+                guard isAudited(on: route, generation: token.generation) else { return refuseUnaudited(upstream) }
                 guard let line = self.credential(around: token.bytes, of: route) else { return Self.oversized }
                 composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
             }
         } else {
             let carried = exchange.token.carried
             if case .carried(_, let generation) = exchange.machine.credential, let carried {
-                guard isAudited(on: route, generation: generation) else { return Self.unaudited }
+                guard isAudited(on: route, generation: generation) else { return refuseUnaudited(upstream) }
                 let fits = carried.withBytes { ready in
                     guard let line = self.credential(around: ready, of: route) else { return false }
                     composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
@@ -52,11 +52,7 @@ extension CallerConnection {
             }
         }
         if let withdrawn {
-            // Nothing was sent on it: the next request can have it.
-            if upstream.isUntouched {
-                exchange.upstream = nil
-                upstream.group.give(upstream)
-            }
+            giveBack(upstream)
             return exchange.machine.on(.withdrawn(slot: withdrawn))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
@@ -104,7 +100,18 @@ extension CallerConnection {
         return uses.note(self, of: route, generation: generation)
     }
 
-    private static var unaudited: Exchange.Action { .fault(Fault(.auditUnavailable, retryAfter: 1)) }
+    /// Its connection serves the next request: thousands of refusals are no reason to connect thousands of times.
+    private func refuseUnaudited(_ upstream: UpstreamConnection) -> Exchange.Action {
+        giveBack(upstream)
+        return .fault(Fault(.auditUnavailable, retryAfter: 1))
+    }
+
+    /// Where nothing was sent on it, the next request can have it.
+    private func giveBack(_ upstream: UpstreamConnection) {
+        guard upstream.isUntouched else { return }
+        exchange.upstream = nil
+        upstream.group.give(upstream)
+    }
 
     private static var oversized: Exchange.Action {
         .fault(
