@@ -17,7 +17,7 @@ import World
         let line = String(decoding: Chains.lines(groups: [1]).lines[0], as: UTF8.self)
         #expect(
             line.hasPrefix(
-                #"{"number":1,"group":1,"after":"\#(String(repeating: "0", count: 64))","time":"2023-11-14T22:13:20.000Z","act":"start","identity":"id \"0\"\n","origin":"https://a.example:8443","count":0,"result":"good","mac":""#
+                #"{"number":1,"group":1,"after":"\#(String(repeating: "0", count: 64))","time":"2023-11-14T22:13:20.000Z","act":"start","identity":"id \"0\"\n","origin":"https://a.example:8443","count":0,"result":"good","group_end":true,"mac":""#
             ))
         #expect(line.hasSuffix("\"}\n"))
     }
@@ -42,7 +42,8 @@ import World
                 left.removeSubrange(first...end)
                 // What is left behind a file that is gone as a whole begins a file, and says so by its number.
                 let isWholeFile = first == 0 && end == 5
-                let isEnd = end == chain.lines.count - 1
+                // Whole groups at the end.
+                let isEnd = end == chain.lines.count - 1 && [0, 1, 3, 6, 7].contains(first)
                 let withHead = Chains.fault(of: left.flatMap(\.self), noted: [chain.head])
                 #expect((withHead == nil) == isWholeFile, "\(first)...\(end)")
                 #expect((Chains.fault(of: left.flatMap(\.self)) == nil) == (isWholeFile || isEnd), "\(first)...\(end)")
@@ -66,11 +67,10 @@ import World
         }
     }
 
-    @Test func everyCutWithinARecordIsFoundAndBetweenTwoByAHead() {
+    @Test func everyCutWithinAGroupIsFoundAndBetweenTwoByAHead() {
         let chain = Chains.lines(groups: [2, 2])
         let text = chain.lines.flatMap(\.self)
-        var ends: Set<Int> = [0]
-        for line in chain.lines { ends.insert((ends.max() ?? 0) + line.count) }
+        let ends: Set<Int> = [0, chain.lines[0].count + chain.lines[1].count]
         for count in 0..<text.count {
             let left = Array(text.prefix(count))
             #expect((Chains.fault(of: left) == nil) == ends.contains(count))
@@ -91,8 +91,33 @@ import World
         for _ in 0..<3 { stolen = stolen.next() }
         var forger = ChainWriter(key: stolen, group: 2, head: try #require(Self.head(of: chain.lines[1])))
         var forged: [UInt8] = []
-        forger.append(Chains.record(2), to: &forged, beginsFile: false)
+        forger.append(Chains.record(2), to: &forged, beginsFile: false, endsGroup: true)
         #expect(Chains.fault(of: chain.lines[0] + chain.lines[1] + forged) == .changed(3))
+    }
+
+    /// Nor can he leave out what the last group before ends with, although no key of his was used for it.
+    @Test func theKeyOfTodayCutsNothingOffYesterday() throws {
+        let chain = Chains.lines(groups: [1, 3])
+        let stolen = try #require(Chains.key()).next().next().next()
+        for left in 1...3 {
+            let kept = chain.lines[...left]
+            var forger = ChainWriter(key: stolen, group: 3, head: try #require(Self.head(of: chain.lines[left])))
+            var forged: [UInt8] = []
+            forger.append(Chains.record(left + 1), to: &forged, beginsFile: false, endsGroup: true)
+            let expected: ChainFault? = left == 3 ? nil : .openGroup(2, after: UInt64(left + 1))
+            #expect(Chains.fault(of: kept.flatMap(\.self) + forged) == expected, "\(left)")
+            #expect(Chains.fault(of: Array(kept.joined())) == expected, "\(left)")
+        }
+    }
+
+    /// What stands behind the end of a group is of the next one.
+    @Test func aGroupEndsOnce() throws {
+        var writer = ChainWriter(key: try #require(Chains.key()).next(), group: 1, head: .none)
+        var text: [UInt8] = []
+        for number in 0..<2 {
+            writer.append(Chains.record(number), to: &text, beginsFile: number == 0, endsGroup: true)
+        }
+        #expect(Chains.fault(of: text) == .group(1, of: 2, expected: 2))
     }
 
     @Test func aHeadOfAnEarlierTimeHolds() throws {

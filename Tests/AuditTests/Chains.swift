@@ -28,7 +28,9 @@ enum Chains {
         for (group, size) in sizes.enumerated() {
             for index in 0..<size {
                 var line: [UInt8] = []
-                writer.append(record(lines.count), to: &line, beginsFile: index == 0 && files.contains(group))
+                writer.append(
+                    record(lines.count), to: &line, beginsFile: index == 0 && files.contains(group),
+                    endsGroup: index == size - 1)
                 lines.append(line)
             }
             writer.endGroup()

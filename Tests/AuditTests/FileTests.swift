@@ -112,6 +112,23 @@ import Testing
         }
     }
 
+    /// A key file that somebody put back is led forward; nothing that was written behind it is lost.
+    @Test func aKeyFileOfAnEarlierTimeIsLedForward() throws {
+        let log = try Log()
+        try log.write(0...1)
+        let key = log.contents("audit.log.key")
+        for group in 1...4 { try log.write(group * 2...group * 2 + 1) }
+        let whole = log.contents()
+        for cut in [0, 30] {
+            log.put(key, "audit.log.key")
+            log.put(whole.dropLast(cut))
+            let turn = try log.write(10...10)
+            #expect(turn.healed == (cut == 0 ? 8 : 7))
+            #expect(turn.cut > 0 || cut == 0)
+            #expect(try log.verify().head.count == (cut == 0 ? 11 : 10))
+        }
+    }
+
     /// A power failure may leave the length of what was written without its octets.
     @Test func zerosBehindTheLastGroupAreCutOff() throws {
         let log = try Log()
@@ -181,6 +198,48 @@ import Testing
         #expect(log.fault() == nil)
         #expect(log.fault(noted: [early]) == nil)
         #expect(log.fault(noted: [late]) == .cut(at: 3, head: 5))
+    }
+
+    /// The key file tells of the end of the group before, and root can write another end there.
+    @Test func aCutEndOfAGroupIsFoundWhateverTheKeyFileSays() throws {
+        let log = try Log()
+        try log.write(0...2)
+        let lines = log.contents().split(separator: 0x0A, omittingEmptySubsequences: true)
+        let head = try #require(ChainTests.head(of: Array(lines[1]) + [0x0A]))
+        var words = String(decoding: log.contents("audit.log.key"), as: UTF8.self)
+            .split(separator: " ").map(String.init)
+        (words[3], words[4]) = ("2", head.hash)
+        log.put(Array(words.joined(separator: " ").utf8), "audit.log.key")
+        log.put(Array(lines[..<2].joined(separator: [0x0A])) + [0x0A])
+        #expect(log.fault() == .openGroup(1, after: 2))
+    }
+
+    /// A head that was noted says nothing of what came behind it.
+    @Test func theEndIsKnownByAHeadOfTheLastRecordAlone() throws {
+        let log = try Log()
+        try log.write(0...2)
+        let early = try log.files.head()
+        try log.write(3...4)
+        let late = try log.files.head()
+        unlink(log.path + ".key")
+        #expect(try !log.verify(noted: [.none]).isEndKnown)
+        #expect(try !log.verify(noted: [early]).isEndKnown)
+        #expect(try log.verify(noted: [early]).notedCount == 3)
+        #expect(try log.verify(noted: [early, late]).isEndKnown)
+        log.put([])
+        #expect(try !log.verify(noted: [.none]).isEndKnown)
+    }
+
+    /// It was renamed, and no record has come since; a log that was removed has an end that is missing.
+    @Test func aLogThatHasNotBegunAnewMayBeNamed() throws {
+        let log = try Log()
+        try log.write(0...2)
+        rename(log.path, log.path + ".1")
+        #expect(try log.verify([log.path + ".1", log.path]).head.count == 3)
+        #expect(try log.verify([log.path + ".1", log.path]).isEndKnown)
+        #expect(log.fault() == .cut(at: 0, head: 3))
+        unlink(log.path + ".key")
+        #expect(throws: LogFiles.Finding.self) { try log.verify([log.path + ".1", log.path]) }
     }
 
     @Test func aKeyFileOfAnotherChainIsFound() throws {

@@ -14,8 +14,9 @@ import Testing
         var middle = 0
         for number in 0..<count {
             if number == count / 2 { middle = text.count }
-            writer.append(record, to: &text, beginsFile: number == 0)
-            if number % 100 == 99 { writer.endGroup() }
+            let isLast = number % 100 == 99
+            writer.append(record, to: &text, beginsFile: number == 0, endsGroup: isLast)
+            if isLast { writer.endGroup() }
         }
         #expect(Chains.fault(of: text, noted: [writer.head]) == nil)
         text[middle + 60] ^= 1

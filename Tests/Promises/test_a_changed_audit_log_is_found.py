@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+from collections import Counter
 
 import pytest
 
@@ -116,15 +117,17 @@ def code(key, message):
 
 def verified_otherwise(audited):
     """Follows the chain as the documentation tells it, without a line of ours; gives its head."""
-    key, group, before, count = bytes.fromhex(audited.key), 0, bytes(32), 0
+    key, group, before, count, ended = bytes.fromhex(audited.key), 0, bytes(32), 0, True
     for line in audited.log.read_bytes().splitlines():
         record = json.loads(line)
         count += 1
-        assert record["number"] == count and record["group"] in (group, group + 1)
+        assert record["number"] == count and record["group"] == group + ended
         if record["group"] > group:
             key, group = code(key, b"cardea audit next 1"), group + 1
         before = code(key, before + line[: line.rindex(b',"mac"')])
         assert record["mac"] == before.hex(), record
+        ended = record.get("group_end", False)
+    assert ended
     return f"{count}:{before.hex()}"
 
 
@@ -222,11 +225,43 @@ def test_every_change_is_found(audited):
     assert "belongs" in finds(b"".join([lines[0], lines[1], lines[1], *lines[2:]]))
     assert "within a record" in finds(good[:-20])
     assert "its end is missing" in finds(b"".join(lines[:-1]))
-    # Without the key file, by a head alone.
+    # Without the key file, by a head alone, where the cut is between two groups.
     os.unlink(audited.key_file)
-    assert finds(b"".join(lines[:-1]), 0) is None
-    assert "its end is missing" in finds(b"".join(lines[:-1]), 1, "--head", head)
+    groups = [json.loads(line)["group"] for line in lines]
+    cut = b"".join(line for line, group in zip(lines, groups) if group < groups[-1])
+    assert finds(cut, 0) is None
+    assert "its end is missing" in finds(cut, 1, "--head", head)
+    if groups.count(groups[-1]) > 1:
+        assert "has no end" in finds(b"".join(lines[:-1]))
     assert finds(good, 0, "--head", head) is None
+    assert audited.verify("--head", head)["end_known"]
+    # A head of an earlier time says nothing of what came behind it.
+    assert not audited.verify("--head", f"1:{json.loads(lines[0])['mac']}")["end_known"]
+
+
+def test_who_takes_the_key_of_today_cuts_nothing_off_yesterday(audited):
+    gateway = audited.gateway.start().warm("/api/employees/1")
+    together(8, lambda _: gateway.command("reset", "api"))
+    audited.wrote("reset", 8)
+    gateway.kill()
+    records, lines = audited.records(), audited.log.read_bytes().splitlines(keepends=True)
+    sizes = Counter(record["group"] for record in records)
+    group = max(number for number in sizes if sizes[number] > 1)
+    last = next(index for index, record in enumerate(records) if record["group"] == group)
+    # All that the machine has: the key of the group behind the last one. The key of that one is on the test's machine alone, as the first
+    # group's is, so the groups behind it are taken away by hand.
+    key, number = bytes.fromhex(audited.key), 0
+    while number < group + 1:
+        key, number = code(key, b"cardea audit next 1"), number + 1
+    text = b"".join(lines[: last + 1])
+    audited.log.write_bytes(text)
+    words = [b"cardea-audit 1", number, last + 1, records[last]["mac"], audited.log.stat().st_ino, len(text), key.hex()]
+    audited.key_file.write_text(" ".join(word.decode() if isinstance(word, bytes) else str(word) for word in words) + "\n")
+    assert "has no end" in audited.verify(code=1)["finding"]
+    gateway.start()
+    eventually(lambda: len(audited.records()) > last + 1, what="the record of the start")
+    assert gateway.stop() == 0
+    assert "has no end" in audited.verify(code=1)["finding"]
 
 
 def head_in_metrics(gateway):

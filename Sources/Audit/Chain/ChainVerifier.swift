@@ -14,6 +14,8 @@ package enum ChainFault: Error, Sendable, Equatable {
     case outOfPlace(UInt64, expected: UInt64)
     /// The record claims a group that does not follow.
     case group(UInt64, of: UInt64, expected: UInt64)
+    /// The group has no end: its last record, or more of them, are not there.
+    case openGroup(UInt64, after: UInt64)
     /// The first line neither is the first record nor begins a file that the writer made.
     case beginsWithin(UInt64)
     /// The group is out of any chain's reach.
@@ -30,12 +32,14 @@ package enum ChainFault: Error, Sendable, Equatable {
     case noKeyFile
 }
 
-/// Follows a chain of records line by line, as a pure function over them. Finds every record that was changed, removed or moved; what was
-/// cut off the end is found by a head that was noted elsewhere.
+/// Follows a chain of records line by line, as a pure function over them. Finds every record that was changed, removed or moved; groups
+/// that were cut off the end are found by a head that was noted elsewhere.
 package struct ChainVerifier {
     /// The key of `group`; nil where only the order is looked at.
     private var key: ChainKey?
     private var group: UInt64
+    /// The last record was the last of its group.
+    private var isGroupOver = true
     /// The end of what was followed so far.
     package private(set) var head = ChainHead.none
     /// The number of the first record that was seen.
@@ -76,6 +80,7 @@ package struct ChainVerifier {
             guard let code = key?.code(of: message), code == claimed else { throw .changed(parts.number) }
         }
         head = ChainHead(count: parts.number, code: claimed)
+        isGroupOver = parts.endsGroup
         if first == nil { first = parts.number }
         try compareNoted()
     }
@@ -91,12 +96,13 @@ package struct ChainVerifier {
             if let first, next.count < first { throw .headBefore(next.count, first: first) }
             throw .cut(at: head.count, head: next.count)
         }
+        guard isGroupOver else { throw .openGroup(group, after: head.count) }
     }
 
     /// Whether the key of that group is this one. Called after `take` and `finish`.
     package func leads(to other: ChainKey, group wanted: UInt64) throws(ChainFault) {
         guard let key else { return }
-        // The writer's group is the one behind the last record, or the last record's where its key was not replaced any more.
+        // The writer's group is the one behind the last record's, or the last record's where its key was not replaced any more.
         guard wanted == group || wanted == group + 1 else { throw .otherKey }
         let reached = wanted == group ? key : key.next()
         guard reached.isSame(as: other) else { throw .otherKey }
@@ -131,7 +137,7 @@ package struct ChainVerifier {
         if let after, after != head.code { throw .changed(parts.number) }
     }
 
-    /// Groups follow each other without a gap, each with a record at least.
+    /// Groups follow each other without a gap, each with a record at least, the last of which says that it is the last.
     private mutating func enter(_ parts: RecordForm.Parts) throws(ChainFault) {
         guard first != nil else {
             // Each group has a record at least, so no group's number is above its records'.
@@ -143,7 +149,8 @@ package struct ChainVerifier {
             group = parts.group
             return
         }
-        guard parts.group != group else { return }
+        guard isGroupOver || parts.group == group else { throw .openGroup(group, after: head.count) }
+        guard isGroupOver else { return }
         guard parts.group == group + 1 else { throw .group(parts.group, of: parts.number, expected: group + 1) }
         key = key?.next()
         group = parts.group

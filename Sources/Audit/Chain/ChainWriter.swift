@@ -21,10 +21,15 @@ package struct ChainWriter {
     }
 
     /// Writes the record's line, its end included.
-    /// - Parameter beginsFile: the line is the first of its file, and says which code it stands after.
-    package mutating func append(_ record: AuditRecord, to text: inout [UInt8], beginsFile: Bool) {
+    /// - Parameters:
+    ///   - beginsFile: the line is the first of its file, and says which code it stands after.
+    ///   - endsGroup: the line is the last of its group, and says so.
+    package mutating func append(
+        _ record: AuditRecord, to text: inout [UInt8], beginsFile: Bool, endsGroup: Bool
+    ) {
         let after = beginsFile ? Hexadecimal.octets(of: head.code) : nil
         line.write(record, number: head.count &+ 1, group: group, after: after)
+        if endsGroup { line.append(octets: RecordForm.groupEnd) }
         let code = key.code(of: head.code + line.bytes)
         text += line.bytes
         text += RecordForm.mac

@@ -8,7 +8,9 @@ internal import Octets
 ///     LOG.lock   held while a group is written; never deleted
 ///
 /// A group is written in three steps: its records, their way to the disk, the next key. A kill between any two of them is healed by the
-/// next writer: whole records of an unfinished group stay and the key goes one step forward, a torn piece behind them is cut off.
+/// next writer: behind a whole group the key goes one step forward; of a part of one the whole records stay, a torn piece behind them is
+/// cut off, and what comes next goes on with that group and ends it. A key file of an earlier time, which somebody put back, is led
+/// forward through every group that follows from it.
 /// Processes may take turns, as both do in an upgrade; no key stays in memory between two groups.
 package struct AuditFiles: Sendable {
     /// The log.
@@ -58,7 +60,8 @@ package struct AuditFiles: Sendable {
         var text: [UInt8] = []
         var writer = ChainWriter(key: state.key, group: state.group, head: state.head)
         for (index, record) in records.enumerated() {
-            writer.append(record, to: &text, beginsFile: size == 0 && index == 0)
+            writer.append(
+                record, to: &text, beginsFile: size == 0 && index == 0, endsGroup: index == records.count - 1)
         }
         let head = writer.head
         do throws(AuditFault) {
@@ -86,7 +89,7 @@ package struct AuditFiles: Sendable {
         // Another file, which the killed writer may have begun; or the same one, emptied by whoever copied it.
         let start = isSame && size > state.size ? state.size : 0
         let tail = try log.octets(from: start, count: min(size - start, UInt64(largestGroup) + 1))
-        let found = finished(tail, state)
+        let found = written(tail, state)
         // A file that others filled is none of ours to cut; what does not belong there is found by `audit verify`.
         let isOurs = start > 0 || found.records > 0 || isTorn(tail, state)
         guard isOurs, size - start <= UInt64(largestGroup) else { return turn }
@@ -95,12 +98,11 @@ package struct AuditFiles: Sendable {
         turn.head = found.head
         if turn.cut > 0 { try log.shorten(to: start + UInt64(found.size)) }
         guard found.records > 0 else { return turn }
-        state.head = found.head
-        state.file = log.number
-        state.size = start + UInt64(found.size)
-        state.group += 1
-        state.key = state.key.next()
-        try key.replace(with: state)
+        let isStep = found.group != state.group
+        state = ChainState(
+            key: found.key, group: found.group, head: found.head, file: log.number, size: start + UInt64(found.size))
+        // Within a group the key file stays as it is: whatever comes next ends the group, and replaces it then.
+        if isStep, found.isGroupOver { try key.replace(with: state) }
         return turn
     }
 
@@ -113,20 +115,37 @@ package struct AuditFiles: Sendable {
         return isBeginning && !text.contains(0x0A) || text.allSatisfy { $0 == 0 }
     }
 
-    /// The whole records at the beginning of `tail` that belong to the group of `state`.
-    private static func finished(
-        _ tail: [UInt8], _ state: ChainState
-    ) -> (records: UInt64, size: Int, head: ChainHead) {
-        var found = (records: UInt64(0), size: 0, head: state.head)
+    /// What a look at records behind the end that the key file knows has found.
+    private struct Found {
+        var records: UInt64 = 0
+        /// Octets of them.
+        var size = 0
+        var head: ChainHead
+        /// The group that goes on behind them, and its key.
+        var group: UInt64
+        var key: ChainKey
+        /// The last of them ended its group.
+        var isGroupOver = true
+    }
+
+    /// The whole records at the beginning of `tail` that follow from `state`.
+    private static func written(_ tail: [UInt8], _ state: ChainState) -> Found {
+        var found = Found(head: state.head, group: state.group, key: state.key)
         tail.withUnsafeBytes { tail in
             while found.size < tail.count, let end = tail[found.size...].firstIndex(of: 0x0A) {
                 let line = UnsafeRawBufferPointer(rebasing: tail[found.size..<end])
-                guard let parts = RecordForm.parts(of: line), parts.group == state.group,
+                guard let parts = RecordForm.parts(of: line), parts.group == found.group,
                     parts.number == found.head.count + 1
                 else { return }
-                let code = state.key.code(of: found.head.code + line[..<parts.covered])
+                let code = found.key.code(of: found.head.code + line[..<parts.covered])
                 guard Hexadecimal.octets(of: code).elementsEqual(RecordForm.digits(of: line, parts)) else { return }
-                found = (found.records + 1, end + 1, ChainHead(count: parts.number, code: code))
+                found.records += 1
+                found.size = end + 1
+                found.head = ChainHead(count: parts.number, code: code)
+                found.isGroupOver = parts.endsGroup
+                guard parts.endsGroup else { continue }
+                found.key = found.key.next()
+                found.group += 1
             }
         }
         return found

@@ -21,8 +21,10 @@ package enum LogFiles {
         package let first: UInt64?
         /// The end of the chain.
         package let head: ChainHead
-        /// Whether the key file stood beside the last file, so that a cut end would have been seen.
+        /// Whether a cut end would have been seen: the key file stood beside the last file, or a head of the last record was noted.
         package let isEndKnown: Bool
+        /// The records that the latest noted head covers, which were not cut off; 0 where there is none.
+        package let notedCount: UInt64
     }
 
     /// Octets that are read at once.
@@ -43,13 +45,18 @@ package enum LogFiles {
         if let end { noted.append(end.state.head) }
         var verifier = ChainVerifier(key: key, noted: noted, lastGroup: end?.state.group)
         for path in paths {
+            // A log that was renamed and has had no record since is not there, and is as good as empty.
+            if path == last, let end, end.size == nil { continue }
             try read(path, upTo: path == last ? end?.size : nil, &verifier)
         }
         do throws(ChainFault) {
             try verifier.finish()
             if let end { try verifier.leads(to: end.state.key, group: end.state.group) }
         } catch { throw Finding(path: last, line: nil, fault: error) }
-        return Result(first: verifier.first, head: verifier.head, isEndKnown: end != nil)
+        let notedCount = noted.map(\.count).max() ?? 0
+        return Result(
+            first: verifier.first, head: verifier.head,
+            isEndKnown: end != nil || notedCount > 0 && notedCount == verifier.head.count, notedCount: notedCount)
     }
 
     private static func read(
@@ -86,6 +93,7 @@ package enum LogFiles {
     /// The end of a log that a gateway may be writing: what the key file says, and how long the log was when no group was half written.
     private struct End {
         let state: ChainState
+        /// In octets; nil where the log is not there.
         let size: UInt64?
 
         /// Nil where there is no key that this user may read.
@@ -98,7 +106,9 @@ package enum LogFiles {
                 if lock >= 0 { Self.wait(for: lock, time) }
                 state = try ChainKeyFile(place, to: .verify).state
                 var status = stat()
-                size = stat(log, &status) == 0 ? UInt64(clamping: status.st_size) : nil
+                let isThere = stat(log, &status) == 0
+                guard isThere || errno == ENOENT else { return nil }
+                size = isThere ? UInt64(clamping: status.st_size) : nil
             } catch {
                 guard error.kind == .badFile else { return nil }
                 throw Finding(path: ChainKeyFile.path(beside: log), line: nil, fault: .noKeyFile)

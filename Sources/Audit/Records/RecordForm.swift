@@ -5,12 +5,14 @@ internal import Numbers
 ///     {"number":7,"group":3,"time":"…","act":"grant",…,"mac":"64 hexadecimal digits"}
 ///
 /// The first record of each file has `"after":"…"` behind its group: the code of the record before it, which stands in another file. The
-/// code is made over the octets as they stand, from the brace to the comma before `"mac"`, so that nobody has to agree on how JSON is
-/// written.
+/// last one of each group has `"group_end":true` before its code: whoever takes the key of the next group cannot leave out records at the
+/// end of this one. The code is made over the octets as they stand, from the brace to the comma before `"mac"`, so that nobody has to
+/// agree on how JSON is written.
 enum RecordForm {
     static let number = Array("{\"number\":".utf8)
     static let group = Array(",\"group\":".utf8)
     static let after = Array(",\"after\":\"".utf8)
+    static let groupEnd = Array(",\"group_end\":true".utf8)
     static let mac = Array(",\"mac\":\"".utf8)
     static let end = Array("\"}".utf8)
     /// Octets of `,"mac":"…"}`.
@@ -28,6 +30,8 @@ enum RecordForm {
         var after: Range<Int>?
         /// Octets that the code is made over.
         var covered: Int
+        /// The record is the last of its group.
+        var endsGroup: Bool
     }
 
     /// - Parameter line: without its line end.
@@ -42,7 +46,9 @@ enum RecordForm {
         guard let first = decimal(in: line, from: &position), stands(group, in: line, at: position) else { return nil }
         position += group.count
         guard let second = decimal(in: line, from: &position), position <= covered else { return nil }
-        var parts = Parts(number: first, group: second, covered: covered)
+        var parts = Parts(
+            number: first, group: second, covered: covered,
+            endsGroup: stands(groupEnd, in: line, at: covered - groupEnd.count))
         if stands(after, in: line, at: position) {
             let start = position + after.count
             guard start + 64 < covered else { return nil }

@@ -118,7 +118,7 @@ struct AuditCommand: ParsableCommand {
             if common.json {
                 let first = result.first.map { "\($0)" } ?? "null"
                 print(
-                    "{\"good\":true,\"keyed\":\(isKeyed),\"end_known\":\(result.isEndKnown || !head.isEmpty),\"first\":\(first),\"head\":\"\(result.head)\"}"
+                    "{\"good\":true,\"keyed\":\(isKeyed),\"end_known\":\(result.isEndKnown),\"first\":\(first),\"head\":\"\(result.head)\"}"
                 )
                 return
             }
@@ -134,9 +134,10 @@ struct AuditCommand: ParsableCommand {
                     "without --key only the numbers were looked at: whoever could write to the log could have changed any record"
                 )
             }
-            if !result.isEndKnown, head.isEmpty {
+            if !result.isEndKnown {
                 ConfigurationAccess.complain(
-                    "neither --head nor the key file beside the log: records could have been cut off its end")
+                    "neither the key file beside the log nor a --head of its last record: records could have been cut off behind "
+                        + "\(result.notedCount > 0 ? "record \(result.notedCount)" : "any record")")
             }
         }
 
@@ -181,6 +182,8 @@ extension ChainFault {
             "record \(number) stands where record \(expected) belongs: records were moved or repeated, or the files are not in order"
         case .group(let group, let number, let expected):
             "record \(number) says it is of group \(group); the group here is \(expected)"
+        case .openGroup(let group, let number):
+            "group \(group) has no end behind record \(number): records were cut off there, or its writer was killed and has not been started again"
         case .beginsWithin(let number):
             "the first record is number \(number), in the middle of a file: what stood before it is missing"
         case .tooManyGroups(let group):
