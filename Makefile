@@ -154,10 +154,10 @@ test-binary:
 	@.ci/step 'budgets of the binary' bash -c 'python=$$(.ci/setup python); exec $$python -m pytest -p no:cacheprovider Tests/Budgets'
 
 .PHONY: test-release
-test-release: ## what is tried before a release: the package in new root file systems of Debian 12 and 13, the container image, Kubernetes' objects, the page in a browser (as root, minutes)
+test-release: ## what is tried before a release: the package and its pages in new root file systems of Debian 12 and 13, the container image, Kubernetes' objects, the page in a browser (as root, minutes)
 	@.ci/setup test-release
-	@$(MAKE) binary papers
-	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
+	@$(MAKE) build-release papers
+	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_LAB_BIN=$(dir $(PROGRAM))cardea-lab CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
 
 .PHONY: reproducible
 reproducible: ## whether two builds of what is committed, in two folders, are the same binary; minutes of every core, diffoscope where they differ

@@ -251,6 +251,14 @@ def made(folder, path):
     return file
 
 
+def of_prometheus(text, folder, _):
+    """A whole file as `promtool` reads it, with the rules that it names where they stand in the repository; else only YAML."""
+    if "scrape_configs" not in read(text):
+        return of_yaml(text)
+    (folder / "prometheus.yml").write_text(text.replace("/usr/share/cardea/monitoring", str(ROOT / "deploy/monitoring")))
+    return of_program("promtool", ["check", "config", str(folder / "prometheus.yml")])
+
+
 def of_toml(text, *_):
     tomllib.loads(text)
     return []
@@ -296,7 +304,7 @@ OTHERS = {
     ("yaml", "kubernetes"): of_kubernetes,
     ("yaml", "envoy"): of_envoy,
     ("yaml", "iron-proxy"): of_yaml,
-    ("yaml", "prometheus"): of_yaml,
+    ("yaml", "prometheus"): of_prometheus,
     ("toml", "oauth2-proxy"): of_toml,
     ("nginx", ""): of_nginx,
     ("haproxy", ""): of_haproxy,

@@ -68,6 +68,19 @@ def test_the_key_beside_the_store(gateway):
     assert checked(gateway)[0] == 0
 
 
+def test_a_key_that_is_named_later_leaves_the_one_beside_the_store_out(gateway):
+    gateway.webgate()
+    own = gateway.folder / "tokens.db.key"
+    own.write_text(KEY)
+    own.chmod(0o600)
+    named = gateway.config["store"]["key"]
+    status, lines = checked(gateway)
+    advice = f"write `key: [{named}, file:{own}]`, restart, and run `cardea store rotate`; remove it afterwards"
+    assert status == 0 and lines[-1] == "good, 1 warning" and lines[0].endswith(advice), lines
+    gateway.config["store"]["key"] = [named, f"file:{own}"]
+    assert checked(gateway) == (0, ["good"])
+
+
 def test_a_folder_that_is_not_there(gateway):
     gateway.webgate(changes={"store": {"path": "/nowhere/at/all/tokens.db"}})
     status, lines = checked(gateway)

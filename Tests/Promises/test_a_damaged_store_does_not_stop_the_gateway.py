@@ -106,6 +106,28 @@ def test_an_unknown_key_leaves_the_file_alone(gateway):
     assert hashlib.sha256(gateway.store.read_bytes()).hexdigest() == digest
 
 
+def test_a_key_that_is_named_later_is_told_what_to_do_and_that_works(gateway):
+    gateway.webgate()
+    named = gateway.config["store"].pop("key")
+    gateway.start().warm()
+    gateway.stop()
+    own = f"file:{gateway.store}.key"
+    gateway.config["store"]["key"] = named
+    gateway.start(ready=False)
+    [told] = gateway.told(lambda event: event["message"] == "store not used")
+    assert told["advice"].startswith(own.removeprefix("file:")) and "name it in store.key too, behind the new one" in told["advice"]
+    gateway.stop()
+    gateway.config["store"]["key"] = [named, own]
+    gateway.start()
+    assert gateway.command("store", "rotate")[0] == 0
+    gateway.stop()
+    (gateway.folder / "tokens.db.key").unlink()
+    gateway.config["store"]["key"] = named
+    grants = gateway.lab.counts()["password_attempts"]
+    gateway.start()
+    assert gateway.get().status == 200 and gateway.lab.counts()["password_attempts"] == grants
+
+
 def test_marks_that_cannot_be_read_keep_passwords_at_home(gateway):
     gateway.webgate().start().warm()
     wrong_key(gateway, ready=False)

@@ -102,6 +102,29 @@ def test_readiness_reloads_and_the_end_are_told(gateway, systemd):
     assert gateway.process.wait(20) == 0
 
 
+def test_what_is_waited_for_is_told(gateway, systemd):
+    gateway.oauth({"token_url": f"http://127.0.0.1:{free_port()}/token"}, token={"startup": "required"})
+    gateway.file.write_text(json.dumps(gateway.config))
+    manager = systemd()
+    while "no token yet" not in (said := manager.until("STATUS"))["STATUS"]:
+        assert "READY" not in said
+    assert said == {"STATUS": "not ready: identity api has no token yet"}
+
+
+def test_what_only_an_operator_can_mend_is_no_reason_to_be_killed(gateway, systemd):
+    """systemd ends what does not say that it has started; other routes would go down with it, and `/readyz`, which names the reason."""
+    gateway.start().warm()
+    gateway.stop()
+    (gateway.folder / "store-key").write_text("YW5vdGhlci1rZXktb2YtMzItb2N0ZXRzLWhlcmUhISE=")
+    manager = systemd()
+    ready = manager.until("READY")
+    assert ready["STATUS"].endswith("; not ready: identity hr: the store cannot be read"), ready
+    assert gateway.listen in ready["STATUS"] and gateway.ask("/readyz").status == 503
+    gateway.process.send_signal(signal.SIGHUP)
+    manager.until("RELOADING")
+    assert "not ready" in manager.until("READY")["STATUS"]
+
+
 def test_signs_of_life_come_in_half_the_time(gateway, systemd):
     manager = systemd(notify="@cardea-promise-" + str(os.getpid()), WATCHDOG_USEC="400000")
     for _ in range(3):

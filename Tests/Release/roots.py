@@ -71,8 +71,10 @@ class Root:
         kept = ROOT / f".build/roots/{suite}.tar"
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
-            made([mmdebstrap, "--quiet", "--variant=minbase", suite, f"{kept}.new"])
-            os.rename(f"{kept}.new", kept)
+            # Its name says to mmdebstrap that it is an archive.
+            made_now = kept.with_name(f"{suite}.new.tar")
+            made([mmdebstrap, "--quiet", "--variant=minbase", suite, made_now])
+            os.rename(made_now, kept)
         self.folder.mkdir()
         made(["tar", "-C", self.folder, "--exclude=./dev/*", "-xf", kept])
         for name in ("resolv.conf", "hosts"):

@@ -78,8 +78,7 @@ extension Gateway {
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
             var opened = refused(
                 "it is sealed with a key that store.key does not name: \(names)", file, events,
-                advice:
-                    "name that key in store.key too, behind the new one; without it the logins in the store are lost")
+                advice: keys.adviceForUnknownKey)
             opened.marksUnreadable = true
             return opened
         case .notOurs(let reason):

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import Glibc
 internal import TLS
 internal import Telemetry
 internal import TokenStore
@@ -26,6 +27,16 @@ struct StoreKeys: Sendable {
     func read(events: EventLog? = nil) throws(Problem) -> SealingKeyRing {
         let keys = try isOurFile ? ownKeys(events) : namedKeys()
         do { return try SealingKeyRing(keys) } catch { throw Problem(text: "store.key: \(error)") }
+    }
+
+    /// What to do when the file is sealed with a key that is not among these.
+    var adviceForUnknownKey: String {
+        let own = KeyFile.path(beside: path)
+        guard !isOurFile, access(own, F_OK) == 0 else {
+            return "name that key in store.key too, behind the new one; without it the logins in the store are lost"
+        }
+        return
+            "\(own) was made when there was no store.key: name it in store.key too, behind the new one, restart, and run cardea store rotate"
     }
 
     /// The keys to rotate to: as configured now; where the file is ours, with a new key in front.

@@ -16,6 +16,8 @@ extension Gateway {
         public var isReady: Bool
         /// A sentence for each thing that is missing.
         public var reasons: [String]
+        /// Waiting mends nothing: somebody has to change what is configured, or the file of the store.
+        public var needsOperator = false
     }
 
     /// Must be called on the keeper's loop, where admin requests are answered.
@@ -99,7 +101,8 @@ extension Gateway {
         // Nothing that an issuer does: whoever put this configuration here has to look.
         let blind = keeper.assumeIsolated { keeper in keeper.identities.filter(keeper.lacksStore).map(\.plan.name) }
         guard blind.isEmpty else {
-            return Readiness(isReady: false, reasons: blind.map { "identity \($0): the store cannot be read" })
+            return Readiness(
+                isReady: false, reasons: blind.map { "identity \($0): the store cannot be read" }, needsOperator: true)
         }
         if readied.load(ordering: .relaxed) { return Readiness(isReady: true, reasons: []) }
         let awaited = keeper.assumeIsolated { keeper in keeper.awaited(strictly: keeper.now > self.waitUntil) }
@@ -110,8 +113,8 @@ extension Gateway {
         return Readiness(isReady: true, reasons: [])
     }
 
-    /// The answer of `readiness`, for threads that are no loop; false also when the keeper does not come round.
-    public func isReady() -> Bool { keeperLoop.ask(milliseconds: 2000) { self.readiness().isReady } ?? false }
+    /// The answer of `readiness`, for threads that are no loop; nil when the keeper does not come round.
+    public func askedReadiness() -> Readiness? { keeperLoop.ask(milliseconds: 2000) { self.readiness() } }
 
     /// Whether every loop has come round since the last call; asks them anew. For a watchdog: a loop that hangs stays silent.
     public func pulse() -> Bool { heartbeat.beat(of: [keeperLoop] + loops.map(\.value.loop)) }

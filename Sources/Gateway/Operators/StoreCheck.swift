@@ -38,6 +38,15 @@ extension Configuration {
                         at: storeMarks.path))
             }
         }
+        // The key was made when none was named, and the file is lost for whoever names another one alone.
+        if let first = store.keys.first, access(keyFile, F_OK) == 0, !store.keys.contains(.file(path: keyFile)) {
+            diagnostics.append(
+                Diagnostic(
+                    .warning,
+                    "'key' of store does not name \(keyFile), which was made when there was no 'key': while rows are sealed with it, write "
+                        + "`key: [\(first), file:\(keyFile)]`, restart, and run `cardea store rotate`; remove it afterwards",
+                    at: storeMarks.key))
+        }
         return diagnostics
     }
 

@@ -41,6 +41,9 @@ public struct SystemdNotice: Sendable {
         send("READY=1\nSTATUS=\(Self.line(status))\nMAINPID=\(process ?? getpid())")
     }
 
+    /// A line for `systemctl status`, without saying that anything has changed.
+    public func status(_ text: String) { send("STATUS=\(Self.line(text))") }
+
     /// Followed by `ready`. The moment lets systemd tell this reload from an earlier one.
     public func reloading() { send("RELOADING=1\nMONOTONIC_USEC=\(time.awake() / 1000)") }
 

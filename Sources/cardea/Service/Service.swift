@@ -23,6 +23,10 @@ struct Service {
     private var command: [String]
     private var child: ChildProcess?
     private var isReady = false
+    /// What systemd was last told of the readiness; nil: nothing yet.
+    private var told: String?
+    /// systemd takes the service for started. Before `isReady` where only an operator can make it ready.
+    private var isStarted = false
     private let systemd: SystemdNotice?
     private let sandbox: Sandbox?
     private var upgrade: Upgrade
@@ -36,6 +40,8 @@ struct Service {
 
     /// Nanoseconds between two looks at the readiness that systemd or a program waits for.
     private static let impatience: UInt64 = 20_000_000
+    /// Nanoseconds between two looks when nobody waits for the start any more.
+    private static let patience: UInt64 = 1_000_000_000
     /// Nanoseconds for which changes may gather: writing or swapping a file is several events.
     private static let gathering: UInt64 = 100_000_000
 
@@ -96,7 +102,8 @@ struct Service {
     private var nextMoment: UInt64? {
         [
             changedAt.map { $0 + Self.gathering }, nextSign, childDeadline, upgrade.deadline,
-            isReady || (systemd == nil && command.isEmpty) ? nil : SignalWaiter.now + Self.impatience,
+            isReady || (systemd == nil && command.isEmpty)
+                ? nil : SignalWaiter.now + (isStarted ? Self.patience : Self.impatience),
         ].compactMap { $0 }.min()
     }
 
@@ -124,10 +131,10 @@ struct Service {
 
     /// - Returns: whether the end has come, because the program cannot be started.
     private mutating func becomeReady() -> Bool {
-        guard systemd != nil || !command.isEmpty, gateway.isReady() else { return false }
-        isReady = true
-        systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))")
-        guard !command.isEmpty else { return false }
+        guard systemd != nil || !command.isEmpty, let readiness = gateway.askedReadiness() else { return false }
+        isReady = readiness.isReady
+        tellReadiness(readiness)
+        guard isReady, !command.isEmpty else { return false }
         do throws(ChildProcess.Fault) {
             child = try ChildProcess(command, withholding: configuration.secretVariables)
             events.info("program started", [LogField("program", .name(command[0]))])
@@ -138,6 +145,24 @@ struct Service {
             status = 127
             return true
         }
+    }
+
+    /// Where only an operator can make it ready, systemd is told that it has started all the same: it would kill it at the end of its patience,
+    /// again and again, although other routes are served and the admin addresses say what is wrong.
+    private mutating func tellReadiness(_ readiness: Gateway.Readiness) {
+        guard let systemd else { return }
+        let lacks = readiness.isReady ? "" : "not ready: \(readiness.reasons.joined(separator: "; "))"
+        guard told != lacks else { return }
+        told = lacks
+        guard readiness.isReady || readiness.needsOperator || isStarted else { return systemd.status(lacks) }
+        isStarted = true
+        systemd.ready(state)
+    }
+
+    /// The line of `systemctl status`.
+    private var state: String {
+        let lacks = told.flatMap { $0.isEmpty ? nil : "; \($0)" } ?? ""
+        return "serving \(gateway.addresses.joined(separator: ", "))\(lacks)"
     }
 
     /// The program ends first, while the gateway still serves it.
@@ -177,7 +202,7 @@ struct Service {
         guard !isReloadOwed else { return }
         systemd?.reloading()
         // Also after a refusal: the service goes on as it was.
-        defer { if isReady { systemd?.ready("serving \(gateway.addresses.joined(separator: ", "))") } }
+        defer { if isStarted { systemd?.ready(state) } }
         let began = SignalWaiter.now
         var warnings: [Diagnostic] = []
         do throws(ConfigurationFault) {
