@@ -81,6 +81,23 @@ def test_a_key_that_is_named_later_leaves_the_one_beside_the_store_out(gateway):
     assert checked(gateway) == (0, ["good"])
 
 
+def test_what_root_makes_there_belongs_to_the_owner_of_the_folder(gateway, lab):
+    """Root tries a configuration (`check --live` opens the store, which is made then) before the gateway first runs, as a user of its own."""
+    user, place = 65533, gateway.folder / "state"
+    place.mkdir(mode=0o700)
+    os.chown(place, user, user)
+    for keys in ({"key": gateway.secret("store-key", KEY)}, {"key": None}):
+        gateway.webgate(changes={"store": {"path": str(place / "tokens.db"), **keys}})
+        gateway.file.write_text(json.dumps(gateway.config, indent=2))
+        status, out, _ = gateway.command("check", "--live")
+        assert status == 0 and "logged in" in out, out
+        made = {path.name: path.stat().st_uid for path in place.iterdir()}
+        assert {"tokens.db", "tokens.db.lock"} <= made.keys() and set(made.values()) == {user}, made
+        for path in place.iterdir():
+            path.unlink()
+    assert "tokens.db.key" in made
+
+
 def test_a_folder_that_is_not_there(gateway):
     gateway.webgate(changes={"store": {"path": "/nowhere/at/all/tokens.db"}})
     status, lines = checked(gateway)

@@ -78,7 +78,11 @@ public enum KeyFile {
         guard fstat(descriptor, &status) == 0 else { throw fault(path, errno) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw StoreFault(.io, "\(path) is not a regular file") }
         guard status.st_mode & 0o022 == 0 else { throw StoreFault(.io, "\(path) can be written by others") }
-        guard status.st_uid == geteuid() || status.st_uid == 0 else {
+        var folder = stat()
+        // A key that root has made was given to the owner of the folder.
+        let isOwners =
+            geteuid() == 0 && stat(StoreFile.directory(of: path), &folder) == 0 && status.st_uid == folder.st_uid
+        guard status.st_uid == geteuid() || status.st_uid == 0 || isOwners else {
             throw StoreFault(.io, "\(path) is owned by another user")
         }
         var contents = [UInt8](repeating: 0, count: 1024)
@@ -107,6 +111,7 @@ public enum KeyFile {
             close(descriptor)
             unlink(fresh)
         }
+        StoreFile.giveToOwner(descriptor, ofFolderOf: path)
         guard fchmod(descriptor, 0o600) == 0, Glibc.write(descriptor, bytes, bytes.count) == bytes.count,
             fsync(descriptor) == 0
         else { throw fault(fresh, errno) }

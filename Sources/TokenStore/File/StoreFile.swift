@@ -100,6 +100,16 @@ enum StoreFile {
         guard descriptor >= 0 else { throw .system(errno) }
         defer { Glibc.close(descriptor) }
         guard fchmod(descriptor, 0o600) == 0 else { throw .system(errno) }
+        giveToOwner(descriptor, ofFolderOf: path)
+    }
+
+    /// A file that root has just made belongs to the owner of its folder: root makes it for the gateway (`cardea check --live`, `cardea
+    /// login`), which has another user and could not open it. SQLite gives its logs the owner of the database. Where root may not give
+    /// it away, or the file system has no owners, it stays root's.
+    static func giveToOwner(_ descriptor: Int32, ofFolderOf path: String) {
+        var folder = stat()
+        guard geteuid() == 0, stat(directory(of: path), &folder) == 0, folder.st_uid != 0 else { return }
+        _ = fchown(descriptor, folder.st_uid, folder.st_gid)
     }
 
     static func publish(_ fresh: String, as path: String) throws(TableFault) {
@@ -144,8 +154,12 @@ struct StoreLock: ~Copyable {
     }
 
     init(_ path: String) throws(Refusal) {
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        // What was there before is nobody's to give away: it may be a link to a file of somebody else.
+        let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let descriptor =
+            made >= 0 || errno != EEXIST ? made : Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .failed(errno) }
+        if made >= 0 { StoreFile.giveToOwner(made, ofFolderOf: path) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let number = errno
             Glibc.close(descriptor)
