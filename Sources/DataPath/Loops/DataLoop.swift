@@ -25,6 +25,8 @@ package final class DataLoop {
     private var memoryTrim: MemoryTrim!
     private(set) var metrics: LoopMetrics
     let access: AccessRing?
+    /// The plan's, asked for each exchange: here no reference is counted for it.
+    private var accessPolicy: AccessPolicy
     /// Nil where spans are not exported.
     private(set) var traces: TraceRing?
     /// Nil without `audit`.
@@ -92,6 +94,7 @@ package final class DataLoop {
         self.reader = reader
         self.metrics = metrics
         self.access = access
+        accessPolicy = plan.accessPolicy
         self.traces = traces
         self.uses = uses.map { UseWatch($0, loop: loop) }
         self.events = events
@@ -313,14 +316,15 @@ package final class DataLoop {
             count(for: caller.exchange.route) { count(caller, total, in: $0) }
         }
         if traces != nil { noteTrace(of: caller, endedAt: now) }
-        guard let access,
-            plan.accessPolicy.takes(
+        guard
+            accessPolicy.takes(
                 status: caller.exchange.answer.status,
-                faulted: caller.exchange.record.fault != nil || caller.exchange.record.incomplete != .none)
+                faulted: caller.exchange.record.fault != nil || caller.exchange.record.incomplete != .none),
+            let access
         else {
             return
         }
-        _ = access.append(isLine: plan.accessPolicy.writes) { line in
+        _ = access.append(isLine: accessPolicy.writes) { line in
             line.time = UInt64(max(0, loop.kernel.wallMilliseconds())) * 1_000_000
             line.route = caller.exchange.route?.logName ?? 0
             line.status = UInt16(clamping: caller.exchange.answer.status)
@@ -390,6 +394,7 @@ package final class DataLoop {
     package func take(_ next: NextPlan, sockets: [SocketAddress: (descriptors: [Int32], isShared: Bool)]) {
         let listenersBefore = plan.listeners
         plan = next.plan
+        accessPolicy = next.plan.accessPolicy
         limits = next.plan.limits
         metrics = next.metrics[index]
         pseudonym = next.plan.pseudonym

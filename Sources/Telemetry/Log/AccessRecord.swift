@@ -186,5 +186,6 @@ public enum AccessPolicy: UInt8, Sendable {
     /// - Parameters:
     ///   - status: of the final answer; 0 for none.
     ///   - faulted: whether the exchange ended in a fault of any side, in the middle of its answer too.
+    @inlinable
     public func takes(status: Int, faulted: Bool) -> Bool { faulted || status >= 400 || status == 0 || self == .all }
 }
