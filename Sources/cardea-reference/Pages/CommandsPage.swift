@@ -68,6 +68,10 @@ enum CommandWords {
             "NOTIFY_SOCKET, WATCHDOG_USEC",
             "Where systemd is told of readiness, reloads, the end, and that the gateway lives."
         ),
+        (
+            "JOURNAL_STREAM",
+            "The journal's stream, by device and inode; systemd sets it. Lines that go there begin with their priority."
+        ),
     ]
 
     static var files: [(name: String, meaning: String)] {
