@@ -88,8 +88,13 @@ struct Explain: ParsableCommand {
         guard let answer = gateway.client.request("GET", target) else {
             throw gateway.absent("; failures are remembered by the running gateway alone: is it running?")
         }
-        guard let failures = document(FailuresDocument.self, answer) else { throw gateway.refused(answer) }
         let status = document(StatusDocument.self, gateway.client.request("GET", "/status"))
+        guard let failures = document(FailuresDocument.self, answer) else {
+            if answer.status == 404, let route, let status {
+                try RunningGateway.require([route], as: "route", among: status.routes.map(\.name))
+            }
+            throw gateway.refused(answer)
+        }
         let names = Set(failures.routes.compactMap(\.identity))
         let report = FailureText(
             failures: failures, identities: status?.identities.filter { names.contains($0.name) } ?? [])

@@ -24,7 +24,7 @@ struct FailureText: Encodable {
         var lines: [String] = []
         for route in failures.routes { lines += self.lines(of: route) + [""] }
         return lines.joined(separator: "\n")
-            + "remembered \(since), when the gateway started; what was before is in its log"
+            + "\nremembered \(since), when the gateway started; what was before is in its log"
     }
 
     private func lines(of route: FailuresDocument.Route) -> [String] {
