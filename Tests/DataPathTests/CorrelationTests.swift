@@ -262,6 +262,8 @@ import Testing
         let fields = "traceparent: 00-\(Self.trace)-\(Self.parent)-01\r\ntracestate: a=1\r\n"
         let seen = try Self.traced(fields, route: "headers: {remove: [traceparent, tracestate]}")
         #expect(!seen.request.lowercased().contains("trace") && seen.record == Self.trace)
+        let bare = try Self.traced(fields, route: "headers: {remove: [Tracestate]}")
+        #expect(bare.parent.map(Self.text) == Self.trace && !bare.request.lowercased().contains("tracestate"))
     }
 
     /// Anybody else could have everything recorded that it asks for.

@@ -109,8 +109,8 @@ extension CallerConnection {
 
     /// The same lines behind what `cursor` has.
     func appendCorrelation(of route: RoutePlan, to cursor: inout OutputCursor) {
-        if route.correlation.sendsID { appendRequestID(to: &cursor) }
-        if route.correlation.sendsTrace { appendTrace(of: route, to: &cursor) }
+        if route.correlation.written.contains(.requestID) { appendRequestID(to: &cursor) }
+        if route.correlation.written.contains(.trace) { appendTrace(of: route, to: &cursor) }
     }
 
     private func appendTrace(of route: RoutePlan, to cursor: inout OutputCursor) {
@@ -118,7 +118,9 @@ extension CallerConnection {
         TraceParent.writeLine(
             traceHigh: exchange.correlation.trace.high, traceLow: exchange.correlation.trace.low,
             span: exchange.correlation.trace.lastSend, isSampled: exchange.correlation.trace.isSampled, into: &cursor)
-        if exchange.correlation.trace.parent != 0, data.requestHead.contains(.tracestate) {
+        if exchange.correlation.trace.parent != 0, data.requestHead.contains(.tracestate),
+            route.correlation.written.contains(.traceState)
+        {
             appendTraceState(to: &cursor)
         }
     }

@@ -79,7 +79,7 @@ extension CallerConnection {
     func answerParts(of route: RoutePlan, head: UnsafeRawBufferPointer) -> AnswerParts {
         var parts = AnswerParts()
         var cursor = OutputCursor(buffers.notes)
-        if route.answerEdits.addresses.isOn, answerNamesAddresses {
+        if route.answerEdits.addresses.isOn, data.responseHead.namesAddresses {
             // Only then: the request's head may have to be read again for it.
             data.restoreHead(of: self)
             let request = UnsafeRawBufferPointer(rebasing: input[..<exchange.request.headLength])
@@ -96,16 +96,11 @@ extension CallerConnection {
             parts.isPrivate = true
         }
         if route.answerNotes.contains(.serverTiming) { appendServerTiming(to: &cursor) }
-        if route.correlation.answersID { appendRequestID(to: &cursor) }
+        if route.answerNotes.contains(.requestID) { appendRequestID(to: &cursor) }
         // The line is not worth an answer.
         guard !cursor.overflowed else { return parts }
         parts.lines = UnsafeRawBufferPointer(rebasing: cursor.written(in: buffers.notes)[start...])
         return parts
-    }
-
-    private var answerNamesAddresses: Bool {
-        data.responseHead.contains(.location) || data.responseHead.contains(.contentLocation)
-            || data.responseHead.contains(.setCookie)
     }
 
     /// `Server-Timing` (W3C): how long the token, the upstream's connection and its answer took, as the access record has them.

@@ -9,8 +9,8 @@ extension CallerConnection {
         respond(status: fault.answer.status, closes: fault.answer.closes, fault: fault.kind) { closes in
             fault.message(
                 pseudonym: data.pseudonym, route: exchange.route?.name, requestID: requestIDText,
-                tellsID: exchange.route?.correlation.answersID == true, headOnly: exchange.request.method == .head,
-                close: closes)
+                tellsID: exchange.route?.answerNotes.contains(.requestID) == true,
+                headOnly: exchange.request.method == .head, close: closes)
         }
     }
 

@@ -20,7 +20,7 @@ extension CallerConnection {
         exchange.request.method = methodOfHead()
         exchange.request.upgrades = asksUpgrade()
         exchange.record.noteHead(method: data.requestHead.method, target: data.requestHead.path)
-        if data.requestHead.contains(.xRequestId) || data.requestHead.contains(.traceparent) { noteOwnIdentifiers() }
+        if data.requestHead.carriesIdentifiers { noteOwnIdentifiers() }
         return checkForm()
     }
 

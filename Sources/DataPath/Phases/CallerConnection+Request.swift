@@ -149,7 +149,7 @@ extension CallerConnection {
                 asHEAD: exchange.caution.isProbe,
                 into: &cursor)
         }
-        if route.correlation.writesToUpstream {
+        if !route.correlation.written.isEmpty {
             if asFields {
                 buffers.outgoing.addFields(correlationLines(of: route).octets)
             } else {

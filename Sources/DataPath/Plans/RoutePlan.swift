@@ -153,6 +153,8 @@ extension RoutePlan {
         /// `Cache-Control: private` where a credential was sent.
         package static let keepsFromSharedCaches = AnswerNotes(rawValue: 1)
         package static let serverTiming = AnswerNotes(rawValue: 2)
+        /// The request's id in `X-Request-Id`; the upstream's own field is deleted for it.
+        package static let requestID = AnswerNotes(rawValue: 4)
     }
 }
 

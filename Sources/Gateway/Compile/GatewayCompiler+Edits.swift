@@ -44,8 +44,9 @@ extension GatewayCompiler {
         if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
         if let subject = subject(of: route), let field = FieldName(bytes: subject.field) { edits.drop.insert(field) }
         if let scheme = scheme(of: route) { try apply(scheme.edits, of: route, in: &edits) }
-        let correlation = correlation(of: route)
-        let replaced = (correlation.sendsID ? ["x-request-id"] : []) + (correlation.sendsTrace ? Self.traceFields : [])
+        let written = correlation(of: route).written
+        let replaced =
+            (written.contains(.requestID) ? ["x-request-id"] : []) + (written.contains(.trace) ? Self.traceFields : [])
         for field in replaced.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
         return edits
     }
@@ -85,7 +86,9 @@ extension GatewayCompiler {
         let own = scheme(of: route)?.edits ?? SchemeEdits()
         if !own.dropsCookies.isEmpty { edits.dropCookies = PrefixSet(own.dropsCookies.map { Array($0.utf8) }) }
         for field in own.dropsFields.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
-        if correlation(of: route).answersID, let field = FieldName("x-request-id") { edits.drop.insert(field) }
+        if answerNotes(of: route).contains(.requestID), let field = FieldName("x-request-id") {
+            edits.drop.insert(field)
+        }
         return edits
     }
 
@@ -202,12 +205,15 @@ extension GatewayCompiler {
 
     func correlation(of route: ConfiguredRoute) -> CorrelationPlan {
         var plan = CorrelationPlan()
-        plan.sendsID = route.requestID != .pass
-        plan.answersID = route.requestID == .echo
+        if route.requestID != .pass { plan.written.insert(.requestID) }
         if let tracing = configuration.tracing {
             plan.traces = true
             // A route that removes the field does not tell its upstream of traces.
-            plan.sendsTrace = !route.headers.remove.contains { $0.lowercased() == "traceparent" }
+            let removed = Set(route.headers.remove.map { $0.lowercased() })
+            if !removed.contains("traceparent") {
+                plan.written.insert(.trace)
+                if !removed.contains("tracestate") { plan.written.insert(.traceState) }
+            }
             plan.sampled = tracing.ratio >= 1_000_000 ? .max : UInt64(max(tracing.ratio, 0)) * (UInt64.max / 1_000_000)
         }
         return plan
@@ -217,6 +223,7 @@ extension GatewayCompiler {
         var notes: RoutePlan.AnswerNotes = []
         if case .identity = route.use, route.cacheControl == .private { notes.insert(.keepsFromSharedCaches) }
         if route.serverTiming { notes.insert(.serverTiming) }
+        if route.requestID == .echo { notes.insert(.requestID) }
         return notes
     }
 }

@@ -32,10 +32,10 @@ extension Explanation {
     /// The fields by which the upstream finds the request again.
     static func identifiers(of route: RoutePlan) -> [String] {
         var lines: [String] = []
-        if route.correlation.sendsID {
+        if route.correlation.written.contains(.requestID) {
             lines.append("X-Request-Id: the caller's own where it is fit, else made for each request")
         }
-        if route.correlation.sendsTrace {
+        if route.correlation.written.contains(.trace) {
             lines.append("traceparent: of the caller's trace, else of one that begins here")
         }
         return lines

@@ -144,6 +144,10 @@ extension FieldSection {
         seen & known.bit != 0
     }
 
+    /// - Parameter bits: of several fields, which are looked for at once.
+    @inline(__always)
+    func containsAny(_ bits: UInt64) -> Bool { seen & bits != 0 }
+
     func first(_ known: KnownField) -> ByteRange? {
         guard contains(known) else { return nil }
         for index in 0..<table.count where table[index].known == known {

@@ -377,6 +377,11 @@ extension RequestHead {
     /// Whether a line of this name was received.
     public func contains(_ known: KnownField) -> Bool { section.contains(known) }
 
+    /// Whether the caller names the request or its trace: `X-Request-Id` or `traceparent`.
+    public var carriesIdentifiers: Bool {
+        section.containsAny(KnownField.xRequestId.bit | KnownField.traceparent.bit)
+    }
+
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 

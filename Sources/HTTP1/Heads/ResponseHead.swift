@@ -176,6 +176,11 @@ extension ResponseHead {
     /// Whether a line of this name was received.
     public func contains(_ known: KnownField) -> Bool { section.contains(known) }
 
+    /// Whether a field is there whose addresses may be the upstream's own: `Location`, `Content-Location` or `Set-Cookie`.
+    public var namesAddresses: Bool {
+        section.containsAny(KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit)
+    }
+
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 }
