@@ -12,11 +12,19 @@ internal import World
 final class GrantTraces: @unchecked Sendable {
     private let processor: SpanProcessor
     private let random: any RandomSource
-    private var slots: [Slot: [SpanLink]] = [:]
-    private var tickets: [Ticket: SpanLink] = [:]
+    private var slots: [Slot: [Waiter]] = [:]
+    private var tickets: [Ticket: Waiter] = [:]
 
     /// Places at which requests wait whose spans are known.
     static let most = 1024
+    /// Requests at one of them.
+    static let mostTogether = 64
+
+    private struct Waiter {
+        let span: SpanLink
+        /// When it was told of, nanoseconds since the machine's start.
+        let at: UInt64
+    }
 
     init(_ processor: SpanProcessor, random: any RandomSource) {
         self.processor = processor
@@ -25,16 +33,17 @@ final class GrantTraces: @unchecked Sendable {
 
     // MARK: - Who waits
 
-    func note(_ wait: TracedWait) {
+    func note(_ wait: TracedWait, at now: UInt64) {
+        let waiter = Waiter(span: wait.span, at: now)
+        // A word that crosses the answer to it stays behind. When there is no room for others, links are missing once, and not for good.
         switch wait.place {
         case .slot(let slot):
-            guard slots.count < Self.most || slots[slot] != nil else { return }
-            // Each loop tells of so many.
-            guard slots[slot, default: []].count < Self.most else { return }
-            slots[slot, default: []].append(wait.span)
+            if slots.count >= Self.most, slots[slot] == nil { slots.removeAll() }
+            guard slots[slot, default: []].count < Self.mostTogether else { return }
+            slots[slot, default: []].append(waiter)
         case .ticket(let ticket):
-            guard tickets.count < Self.most else { return }
-            tickets[ticket] = wait.span
+            if tickets.count >= Self.most { tickets.removeAll() }
+            tickets[ticket] = waiter
         }
     }
 
@@ -52,7 +61,10 @@ final class GrantTraces: @unchecked Sendable {
         of token: KeptToken, trail: IssuerTrail, failure: Handshakes.GrantFailure?, since began: UInt64,
         until now: UInt64
     ) {
-        let waiting = slots[token.slot, default: []] + token.tickets.compactMap { tickets[$0] }
+        // No request waits longer than that, and a second for the word of it.
+        let longest = token.identity.plan.acquireTimeout &+ 1_000_000_000
+        let waiting = (slots[token.slot, default: []] + token.tickets.compactMap { tickets[$0] })
+            .filter { now &- min($0.at, now) <= longest }.map(\.span)
         guard let first = waiting.first else { return }
         var grant = SpanRecord()
         (grant.traceHigh, grant.traceLow, grant.parent) = (first.traceHigh, first.traceLow, first.span)

@@ -24,6 +24,7 @@ package final class SpanExporter: Watched, @unchecked Sendable {
     /// Calls that were made with the batch that waits longest.
     private var attempts = 0
     private var breaker: Breaker
+    private let seed: UInt64
     /// The number of the call under way; nil: there is none. An earlier one's outcome changes nothing.
     private var call: UInt64?
     private var calls: UInt64 = 0
@@ -52,6 +53,7 @@ package final class SpanExporter: Watched, @unchecked Sendable {
         self.resolver = resolver
         self.events = events
         self.counts = counts
+        self.seed = seed
         breaker = Breaker(seed: seed)
         super.init(loop: loop)
     }
@@ -73,6 +75,8 @@ package final class SpanExporter: Watched, @unchecked Sendable {
         call = nil
         attempts = 0
         clearTimer()
+        // Nor is what the earlier one did: a trial of it that was under way would never come to its end.
+        breaker = Breaker(seed: seed)
         if destination == nil { while !waiting.isEmpty { settle(.dropped) } }
         next()
     }
@@ -122,7 +126,10 @@ package final class SpanExporter: Watched, @unchecked Sendable {
     }
 
     private func send(_ headers: [(String, Secret)], to destination: SpanDestination, _ number: UInt64) {
-        guard let export = waiting.first else { return call = nil }
+        guard let export = waiting.first else {
+            breaker.notSent()
+            return call = nil
+        }
         let fields = headers.map { (name: $0, value: $1.withBytes { String(decoding: $0, as: UTF8.self) }) }
         let request = IssuerCall(
             step: "export of spans", method: "POST", url: destination.url,

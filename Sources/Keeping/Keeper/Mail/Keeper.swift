@@ -64,7 +64,7 @@ package actor Keeper: KeeperInbox {
     private func take(_ report: LoopReport, from loop: Int) {
         noticeClock()
         switch report {
-        case .traced(let wait): resources.traces?.note(wait)
+        case .traced(let wait): resources.traces?.note(wait, at: now)
         case .needed(let slot): needed(slot, from: loop)
         case .refreshDue(let slot, let generation):
             guard let token = tokens[slot], !token.lacksCallerToken else { return }

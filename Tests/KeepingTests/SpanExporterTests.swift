@@ -1,0 +1,119 @@
+import ScriptedKernel
+import ScriptedWorld
+import TLS
+import Telemetry
+import Testing
+
+@testable import Handshakes
+@testable import Keeping
+@testable import Reactor
+
+/// Batches of spans on their way to a collector that the test plays.
+@Suite struct SpanExporterTests {
+    private final class Scene {
+        let kernel = FakeKernel()
+        let loop: Loop
+        let exporter: SpanExporter
+        let counts = SpanCounts()
+        let destination: SpanDestination
+        /// What the collector says; nil: nothing, ever.
+        var status: Int? = 200
+        private(set) var calls = 0
+
+        init() throws {
+            loop = try Loop(name: "keeper", kernel: kernel)
+            exporter = SpanExporter(
+                loop: loop, blocking: ImmediateWork(), resolver: ScriptedNames([:]), events: try EventLog(),
+                counts: counts, seed: 1)
+            destination = SpanDestination(
+                url: try #require(IssuerURL("http://127.0.0.1:4318/v1/traces")), headers: [],
+                network: IssuerNetwork(
+                    minimumVersion: .v1_2, legacyTLS: false, timeout: 10_000_000_000, connections: 1,
+                    patience: 1_000_000_000, resolve: [:]))
+            exporter.take(destination)
+        }
+
+        deinit { exporter.take(nil) }
+
+        func leave(_ spans: Int) {
+            exporter.take(SpanExport(body: Array(repeating: 0x0a, count: 64), count: spans))
+            settle()
+        }
+
+        func settle() {
+            for _ in 0..<12 {
+                loop.turnOnce()
+                for peer in kernel.connections where peer.takeText().contains("POST /v1/traces HTTP/1.1\r\n") {
+                    calls += 1
+                    if let status { peer.send("HTTP/1.1 \(status) Said\r\nContent-Length: 0\r\n\r\n") }
+                }
+            }
+        }
+
+        func pass(seconds: Int) {
+            for _ in 0..<(4 * seconds) {
+                kernel.advance(seconds: 0.25)
+                settle()
+            }
+        }
+    }
+
+    @Test func whatTheCollectorTakesIsExported() throws {
+        let scene = try Scene()
+        scene.leave(3)
+        scene.leave(4)
+        #expect(scene.calls == 2 && scene.exporter.isIdle)
+        #expect(scene.counts.count(of: .exported) == 7)
+    }
+
+    @Test func aBatchThatIsNotTakenForNowIsSentTwiceAndNoMore() throws {
+        let scene = try Scene()
+        scene.status = 503
+        scene.leave(3)
+        #expect(scene.calls == 1 && !scene.exporter.isIdle)
+        scene.pass(seconds: 2)
+        #expect(scene.calls == 2 && scene.exporter.isIdle)
+        #expect(scene.counts.count(of: .failed) == 3)
+    }
+
+    @Test func aBatchThatIsRefusedIsNotSentAgain() throws {
+        let scene = try Scene()
+        scene.status = 400
+        scene.leave(3)
+        scene.pass(seconds: 3)
+        #expect(scene.calls == 1 && scene.exporter.isIdle)
+        #expect(scene.counts.count(of: .failed) == 3)
+    }
+
+    @Test func fewBatchesWaitForACollectorThatIsSilent() throws {
+        let scene = try Scene()
+        scene.status = nil
+        for _ in 0..<(SpanExporter.mostWaiting + 4) { scene.leave(2) }
+        #expect(scene.calls == 1)
+        #expect(scene.counts.count(of: .dropped) == 8)
+    }
+
+    /// A reload, while the call was under way that finds out whether the collector is back.
+    @Test func anotherDestinationIsNotHeldUpByATrialOfTheLastOne() throws {
+        let scene = try Scene()
+        scene.kernel.connectPlan = { _ in .failed(111) }
+        // Enough failures in a row that calls stop.
+        for _ in 0..<8 {
+            scene.leave(1)
+            scene.pass(seconds: 3)
+        }
+        #expect(scene.calls == 0)
+        scene.kernel.connectPlan = { _ in .accepted }
+        scene.status = nil
+        for _ in 0..<60 where scene.calls == 0 {
+            scene.leave(1)
+            scene.pass(seconds: 1)
+        }
+        #expect(scene.calls == 1 && !scene.exporter.isIdle)
+        scene.status = 200
+        scene.exporter.take(scene.destination)
+        scene.pass(seconds: 3)
+        #expect(scene.exporter.isIdle)
+        #expect(scene.counts.count(of: .exported) > 0)
+    }
+}
