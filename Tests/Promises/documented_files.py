@@ -305,6 +305,7 @@ OTHERS = {
     ("yaml", "envoy"): of_envoy,
     ("yaml", "iron-proxy"): of_yaml,
     ("yaml", "prometheus"): of_prometheus,
+    ("yaml", "opentelemetry-collector"): of_yaml,
     ("toml", "oauth2-proxy"): of_toml,
     ("nginx", ""): of_nginx,
     ("haproxy", ""): of_haproxy,

@@ -44,15 +44,17 @@ def named(spans):
 
 
 class Origin(Served):
-    """Answers with the status that the path names."""
+    """Answers with the status that the path names, in its own words."""
 
     def __init__(self):
+        self.words = b""
+        outer = self
         self.parents = parents = []
 
         class Handler(Quiet):
             def do_GET(self):
                 parents.append(self.headers["traceparent"])
-                self.respond(int(self.path.partition("?")[0].rpartition("/")[2] or 200))
+                self.respond(int(self.path.partition("?")[0].rpartition("/")[2] or 200), outer.words)
 
         super().__init__(Handler)
 
@@ -305,7 +307,8 @@ class Wordy(Served):
 def test_nothing_planted_comes_out(gateway, collector, origin):
     """Whatever a caller, an end user, an API or an issuer says stays here: no octet of it is exported."""
     planted = {name: f"planted-{name}-{secrets.token_hex(6)}" for name in
-               ("path", "query", "header", "value", "cookie", "subject", "issuer", "id", "method", "state", "agent")}
+               ("path", "query", "header", "value", "cookie", "subject", "issuer", "id", "method", "state", "agent", "answer")}
+    origin.words = planted["answer"].encode()
     with contextlib.closing(Wordy(planted["issuer"])) as issuer:
         block = {"oauth2": {"token_url": f"{issuer.origin}/{planted['issuer']}", "client_id": "c",
                             "client_secret": gateway.secret("s", planted["value"]), "extra": {"act_as": "{subject}"}}}
