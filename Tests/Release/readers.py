@@ -78,10 +78,13 @@ class Scene:
 
 @contextlib.contextmanager
 def scene(lab, folder):
-    with Scripted(issuer) as one, Scripted(api) as other:
+    with contextlib.ExitStack() as peers:
+        one, other = (peers.enter_context(Scripted(script)) for script in (issuer, api))
         made = Scene(lab, folder, one.address, other.address)
         try:
             yield made
+            # The gateway keeps connections as long as its peers do, within its times; and its end asks for few.
+            peers.close()
             made.gateway.finish()
         finally:
             made.gateway.abandon()

@@ -32,7 +32,7 @@ extension Page {
         }
         let totals = DayFacts.Lane.allCases.map { "\(grouped(UInt64(day.total($0)))) \($0.rawValue)" }
         let names = DayFacts.Lane.allCases.map { span("lane", $0.rawValue) }
-        let marks = ["24 h ago", "18 h", "12 h", "6 h", "now"].map { span("hour", $0) }
+        let marks = ["24 h", "18 h", "12 h", "6 h", "now"].map { span("hour", $0) }
         let ahead = identity.ahead
         return """
             <figure class="day"><div class="lanes" aria-hidden="true"><span class="names">\(names)</span>\
