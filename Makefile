@@ -245,7 +245,7 @@ demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tes
 	@Tests/Demo/demo $(if $(SYSTEM),--system $(SYSTEM)) $(if $(ONCE),--once)
 
 .PHONY: docs
-docs: ## the documentation as a site, .build/docs/site; every link is checked before and afterwards
+docs: ## the documentation as a site, .build/docs/site; every link is checked before and afterwards; with pictures where Chromium and what was built are there
 	@.ci/setup docs
 	@.ci/docs/build
 

@@ -3,6 +3,7 @@
 mkdocs loads this file as its hook. As a program: website.py copy FOLDER | website.py check FOLDER"""
 
 import html.parser
+import itertools
 import pathlib
 import re
 import shutil
@@ -16,7 +17,11 @@ from links import ROOT, links, pages, slug  # noqa: E402
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 # The kinds of pages, in the order in which a reader needs them; the last is for those who change the program.
 KINDS = (("Start", "start"), ("How-to", "how-to"), ("Reference", "reference"), ("Explanation", "explanation"), ("How it is made", "design"))
-
+# Letters of a name that fits a column, and columns of a table that does not fit a telephone.
+SHORT_NAME, WIDE_TABLE = 16, 4
+LOOKS = ("site.css", "mark.svg")
+# Where the site has a picture, and its words for who does not see it; see pictures.py.
+PICTURE = re.compile(r"^<!-- picture (\w+): (.+?) -->$", re.M)
 
 def copy(target):
     """Every page that the site has, and every file of the repository that one of them links to, each at its own path."""
@@ -35,6 +40,8 @@ def copy(target):
             place.write_text(re.sub(r"^( *(?:```+|~~~+)\w+) .*$", r"\1", path.read_text(), flags=re.M))
         else:
             shutil.copy(path, place)
+    for name in LOOKS:
+        shutil.copy(pathlib.Path(__file__).parent / name, target / name)
 
 
 # --- The hook -----------------------------------------------------------------------------------------------------------
@@ -64,6 +71,43 @@ def on_config(config):
     # Headings have the names that a forge gives them.
     config["mdx_configs"].setdefault("toc", {})["slugify"] = slug
     return config
+
+
+def on_page_markdown(markdown, page, config, **_):
+    """Puts pictures where a page has a mark for one, which on a forge is nothing; by day one, by night another."""
+    if page.parent is None:
+        # A page of no folder has no neighbours: its room is the text's.
+        page.meta["hide"] = ["navigation"]
+    root = pathlib.Path(config["docs_dir"])
+    way = "../" * page.file.src_path.count("/")
+
+    def picture(mark):
+        name, words = mark[1], mark[2].strip()
+        shown = [
+            f"![{words}]({way}pictures/{name}-{scheme}.png#only-{scheme})"
+            for scheme in ("light", "dark")
+            if (root / f"pictures/{name}-{scheme}.png").exists()
+        ]
+        return "\n".join(shown)
+
+    return PICTURE.sub(picture, markdown)
+
+
+def on_page_content(content, **_):
+    """Lets long names in tables break at their marks, and wide tables become lists where there is no room (site.css)."""
+
+    def name(code):
+        return re.sub(r"(?<=[\w}])([_./=:])(?=\w)", r"\1<wbr>", code[0]) if len(code[0]) > SHORT_NAME else code[0]
+
+    def table(whole):
+        text = re.sub(r"<td.*?</td>", lambda cell: re.sub(r"(?<=<code>)[^<]+", name, cell[0]), whole[0], flags=re.S)
+        heads = re.findall(r"<th[^>]*>(.*?)</th>", text, re.S)
+        if len(heads) < WIDE_TABLE:
+            return text
+        columns = itertools.cycle(re.sub(r"<[^>]+>", "", head) for head in heads)
+        return re.sub(r"<td", lambda _: f'<td data-name="{next(columns)}"', text.replace("<table>", "<table data-wide>", 1))
+
+    return re.sub(r"<table>.*?</table>", table, content, flags=re.S)
 
 
 # --- What was made ------------------------------------------------------------------------------------------------------------
@@ -102,6 +146,10 @@ def faults(site):
                 yield f"{path.relative_to(site)}: {target} is not there"
             elif place and there in read and place not in read[there].places:
                 yield f"{path.relative_to(site)}: {target} names a place that is not there"
+    shown = {pathlib.PurePosixPath(urllib.parse.urlsplit(load).path).name for reader in read.values() for load in reader.loads}
+    for picture in sorted(site.glob("pictures/*.png")):
+        if picture.name not in shown:
+            yield f"pictures/{picture.name} stands on no page"
 
 
 if __name__ == "__main__":

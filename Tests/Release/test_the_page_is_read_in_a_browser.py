@@ -1,11 +1,14 @@
 """Promise: with fifty identities and two hundred routes the page says first what is wrong, finds what is looked for, fits a telephone, is
 legible by day and by night and to a screen reader, and runs no script."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
-from harness import eventually
+from harness import ROOT, eventually
 from readers import CUT_OFF, FAILING, IDENTITIES, LOGIN, REFUSED, ROUTES, SIZES, TOKEN, TROUBLED, axe, browser, scene
 
 
@@ -162,3 +165,26 @@ def test_it_asks_for_nothing_else_and_complains_of_nothing(read, served):
         page = read(query, scripts=True)
         assert {url.partition("?")[0] for url in page.asked} <= {served.address + "/", served.address + "/favicon.ico"}
         assert page.said == [] and page.locator("script, img").count() == 0
+
+
+def test_the_site_of_the_documentation_shows_it(chromium, tmp_path):
+    done = subprocess.run(
+        [ROOT / ".ci/docs/build", tmp_path], capture_output=True, text=True, env=os.environ | {"CARDEA_PYTHON": sys.executable}
+    )
+    assert done.returncode == 0 and "left out" not in done.stdout, done.stdout + done.stderr
+    for scheme in ("light", "dark"):
+        page = chromium.new_page(color_scheme=scheme)
+        page.goto((tmp_path / "site/docs/how-to/see-what-it-does.html").as_uri())
+        shown = page.locator("article img[src*='pictures/']:visible")
+        assert [source.rpartition("/")[2] for source in shown.evaluate_all("all => all.map(one => one.src)")] == [
+            f"{name}-{scheme}.png#only-{scheme}" for name in ("page", "telephone")
+        ]
+        assert all(shown.evaluate_all("all => all.map(one => one.naturalWidth > 700 && one.alt.length > 20)"))
+        page.close()
+    page = chromium.new_page(viewport={"width": SIZES["narrow"][0], "height": SIZES["narrow"][1]})
+    for name in ("configuration", "metrics", "log-events"):
+        page.goto((tmp_path / f"site/docs/reference/{name}.html").as_uri())
+        assert page.locator("table[data-wide]").count() > 0
+        cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.innerText.slice(0, 80))"
+        assert page.locator(".md-typeset__scrollwrap", has=page.locator("table[data-wide]")).evaluate_all(cut) == []
+    page.close()
