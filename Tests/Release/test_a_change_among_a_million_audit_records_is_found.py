@@ -3,13 +3,14 @@ one that was changed, removed or moved."""
 
 import hmac
 import os
+import resource
 import subprocess
-import time
 
 import pytest
 
 RECORDS = 1_000_000
 GROUP = 200
+# Of processor time, which a busy machine does not make longer.
 SECONDS = 30
 
 
@@ -39,11 +40,17 @@ def verify(folder, lines):
     file = folder / "audit.log"
     file.write_bytes(b"".join(lines))
     head, key = (folder / "head").read_text(), f"file:{folder}/first-key"
-    begun = time.monotonic()
+    before = used()
     done = subprocess.run([os.environ["CARDEA_BIN"], "audit", "verify", "--key", key, "--head", head, file], capture_output=True, text=True)
-    took = time.monotonic() - begun
+    took = used() - before
     assert took < SECONDS, took
     return done.returncode, done.stdout + done.stderr
+
+
+def used():
+    """Seconds of a processor that the processes begun here have had."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def test_a_log_that_nobody_changed_is_good(log):
