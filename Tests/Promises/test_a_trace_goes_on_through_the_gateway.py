@@ -16,6 +16,7 @@ http {{
   uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5; access_log off;
   server {{
     listen {address};
+    listen {framed} http2;
     location / {{ return 200 "$http_traceparent|$http_tracestate"; }}
   }}
 }}
@@ -26,17 +27,23 @@ FORM = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-(0[01])")
 
 
 @pytest.fixture
-def server(tmp_path):
-    address = f"127.0.0.1:{free_port()}"
+def addresses(tmp_path):
+    """One for HTTP/1.1, one for HTTP/2 in clear text."""
+    address, framed = (f"127.0.0.1:{free_port()}" for _ in range(2))
     folder = tmp_path / "nginx"
     folder.mkdir()
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, address=address))
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, address=address, framed=framed))
     binary = executable("CARDEA_NGINX", "nginx", "apt-get install nginx")
     process = subprocess.Popen([binary, "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"])
     eventually(lambda: answers(address), what="nginx answering")
-    yield address
+    yield address, framed
     process.terminate()
     process.wait(10)
+
+
+@pytest.fixture
+def server(addresses):
+    return addresses[0]
 
 
 def answers(address):
@@ -76,6 +83,20 @@ def test_a_callers_trace_goes_on(gateway, server):
     spans = {span for _, span, _ in parts}
     assert len(spans) == 3 and PARENT not in spans
     assert record(gateway, TRACE)["path"] == "/a"
+
+
+def test_a_trace_goes_on_in_both_versions(gateway, addresses):
+    start(gateway, addresses[1], "on", {"http": "2", "request_id": "echo"})
+    curl = executable("CARDEA_CURL", "curl", "apt-get install curl")
+    told = ["-H", f"traceparent: 00-{TRACE}-{PARENT}-01", "-H", "tracestate: a=1", "-H", "tracestate: b=2", "-H", "X-Request-Id: order-7"]
+    done = subprocess.run(
+        [curl, "-sS", "-i", "--http2-prior-knowledge", *told, f"http://{gateway.listen}/a"], capture_output=True, text=True, timeout=30)
+    head, _, body = done.stdout.partition("\n\n")
+    assert head.startswith("HTTP/2 200") and "x-request-id: order-7" in head.lower(), done
+    parent, _, state = body.partition("|")
+    trace, span, _ = FORM.fullmatch(parent).groups()
+    assert (trace, state) == (TRACE, "a=1,b=2") and span != PARENT
+    assert record(gateway, TRACE)["request_id"] == "order-7"
 
 
 @pytest.mark.parametrize("unfit", [None, "nonsense", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE.upper()}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01"])
