@@ -282,6 +282,11 @@ def test_authorities_that_are_not_there(gateway, tmp_path):
     gateway.config["routes"][0]["tls"]["ca"] = str(tmp_path / "ca.pem")
     status, lines = checked(gateway)
     assert status == 78 and " error 'tls.ca' of route 'hr': " in lines[0], lines
+    del gateway.config["routes"][0]["tls"]
+    gateway.config["tracing"] = {"endpoint": "https://collector.example", "network": {"tls": {"ca": "/nowhere/else.pem"}}}
+    status, lines = checked(gateway)
+    assert status == 0 and lines[0].startswith(f"{line_of(gateway, '/nowhere/else.pem')}:"), lines
+    assert " warning 'tls.ca' of tracing: certificate authorities in /nowhere/else.pem cannot be read" in lines[0], lines
 
 
 def test_a_secret_that_is_not_there(gateway):

@@ -81,9 +81,12 @@ extension Configuration {
     // MARK: - Authorities
 
     private func checkAuthorities() -> [Diagnostic] {
-        let sets =
+        var sets =
             identities.map { ("identity '\($0.name)'", $0.mark, $0.network.tls) }
             + routes.map { ("route '\($0.name)'", $0.mark, $0.tls) }
+        if let export = tracing?.export {
+            sets.append(("tracing", Mark(file: routes.first?.mark.file ?? ""), export.network.tls))
+        }
         var diagnostics: [Diagnostic] = []
         var known: [String: TrustAnchors.FileFault?] = [:]
         for (owner, mark, tls) in sets {
