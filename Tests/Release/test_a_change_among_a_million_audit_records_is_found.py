@@ -30,6 +30,8 @@ def log(tmp_path_factory):
             key = code(key, b"cardea audit next 1")
         after = f',"after":"{before.hex()}"' if index == 0 else ""
         text = f'{{"number":{index + 1},"group":{index // GROUP + 1}{after},"act":"use","identity":"billing"'
+        if index % GROUP == GROUP - 1:
+            text += ',"group_end":true'
         before = code(key, before + text.encode())
         lines.append(f'{text},"mac":"{before.hex()}"}}\n'.encode())
     (folder / "head").write_text(f"{RECORDS}:{before.hex()}")
