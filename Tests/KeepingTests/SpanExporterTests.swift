@@ -1,12 +1,12 @@
 import ScriptedKernel
 import ScriptedWorld
 import TLS
-import Telemetry
 import Testing
 
 @testable import Handshakes
 @testable import Keeping
 @testable import Reactor
+@testable import Telemetry
 
 /// Batches of spans on their way to a collector that the test plays.
 @Suite struct SpanExporterTests {
@@ -15,6 +15,7 @@ import Testing
         let loop: Loop
         let exporter: SpanExporter
         let counts = SpanCounts()
+        let events: EventLog
         let destination: SpanDestination
         /// What the collector says; nil: nothing, ever.
         var status: Int? = 200
@@ -22,8 +23,9 @@ import Testing
 
         init() throws {
             loop = try Loop(name: "keeper", kernel: kernel)
+            events = try EventLog()
             exporter = SpanExporter(
-                loop: loop, blocking: ImmediateWork(), resolver: ScriptedNames([:]), events: try EventLog(),
+                loop: loop, blocking: ImmediateWork(), resolver: ScriptedNames([:]), events: events,
                 counts: counts, seed: 1)
             destination = SpanDestination(
                 url: try #require(IssuerURL("http://127.0.0.1:4318/v1/traces")), headers: [],
@@ -115,5 +117,19 @@ import Testing
         scene.pass(seconds: 3)
         #expect(scene.exporter.isIdle)
         #expect(scene.counts.count(of: .exported) > 0)
+    }
+    @Test func eachDestinationThatTakesNothingIsToldOf() throws {
+        let scene = try Scene()
+        scene.status = 400
+        for _ in 0..<3 {
+            scene.leave(1)
+            scene.leave(1)
+            scene.exporter.take(scene.destination)
+        }
+        scene.status = 200
+        scene.leave(1)
+        var told: [String] = []
+        while let event = scene.events.next() { told.append("\(event.message)") }
+        #expect(told == Array(repeating: "spans cannot be exported", count: 3))
     }
 }

@@ -76,11 +76,14 @@ package final class ChainKeyFile {
         }
         // A key that comes back after a power failure meets a group that is on disk, and takes one step forward: the one before is there,
         // or this one is.
-        _ = place.synchronize()
-        // Best effort: a file system that writes elsewhere, and a disk that does, keep the old octets for a while.
-        let zeros = [UInt8](repeating: 0, count: ChainState.longest)
-        _ = pwrite(descriptor, zeros, zeros.count, 0)
-        _ = fdatasync(descriptor)
+        // Where the folder cannot be synchronized the name may still lead to the old file after a power failure, and without its key no
+        // gateway would start: it is left as it is.
+        if place.synchronize() {
+            // Best effort: a file system that writes elsewhere, and a disk that does, keep the old octets for a while.
+            let zeros = [UInt8](repeating: 0, count: ChainState.longest)
+            _ = pwrite(descriptor, zeros, zeros.count, 0)
+            _ = fdatasync(descriptor)
+        }
         close(descriptor)
         descriptor = fresh
     }

@@ -77,6 +77,7 @@ package final class SpanExporter: Watched, @unchecked Sendable {
         clearTimer()
         // Nor is what the earlier one did: a trial of it that was under way would never come to its end.
         breaker = Breaker(seed: seed)
+        isFailing = false
         if destination == nil { while !waiting.isEmpty { settle(.dropped) } }
         next()
     }
