@@ -20,6 +20,26 @@ import Testing
         #expect(scene.status() == 200)
     }
 
+    /// Whoever asks while a refusal is being booked learns what the issuer has said, and not only that it was refused before.
+    @Test func whyACredentialIsHeldBackIsKnownAtOnce() throws {
+        let scene = try KeeperScene(Plans.client(), store: MemoryStore())
+        let reasons = scene.inKeeper { keeper -> [String?] in
+            guard let identity = keeper.catalogue.identity(named: "o") else { return [] }
+            func told() -> String? {
+                identity.note(.quarantined, asking: nil, at: 1)
+                return identity.lastFailure
+            }
+            identity.heed(.credentialRejected(reason: "invalid_client"), asking: "issuer:1")
+            let early = told()
+            identity.note(.issuerUnavailable(retryAfterSeconds: nil, reason: "away"), asking: nil, at: 1)
+            let late = told()
+            identity.recovered(at: 2)
+            return [early, late, told()]
+        }
+        #expect(reasons.map { $0?.contains("invalid_client") } == [true, true, false])
+        #expect(reasons.last??.contains("refused it before") == true)
+    }
+
     private func cutOff(_ store: MemoryStore) throws -> (KeeperScene, NumberedGate) {
         let scene = try KeeperScene(Plans.gate("acquire_timeout: 2s, negative_for: 1s"), store: store)
         let gate = NumberedGate()

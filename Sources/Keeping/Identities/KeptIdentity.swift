@@ -40,6 +40,8 @@ package final class KeptIdentity: @unchecked Sendable {
     /// Nil when it has worked since.
     private(set) var lastFailure: String?
     private(set) var lastFailureAt: UInt64 = 0
+    /// What was said when a credential was refused; nil when it has worked since.
+    private var lastRefusal: String?
     private(set) var lastTrouble: Trouble?
     /// A preview of the issuer's decisions on some resources, and when it was asked for.
     var preview: (at: UInt64, facts: [IdentityFact])?
@@ -75,12 +77,21 @@ package final class KeptIdentity: @unchecked Sendable {
     func note(
         _ failure: Handshakes.GrantFailure, ofUser user: Bool = false, asking server: String?, at now: UInt64
     ) {
-        if case .policyDenied = failure, user {
-        } else {
+        switch failure {
+        case .policyDenied where user: break
+        // Nobody was asked this time, and why the credential is held back is what the issuer said when it was.
+        case .quarantined: failed(lastRefusal ?? "\(failure)", at: now)
+        default:
+            heed(failure, asking: server)
             failed(IssuerTrail.words("\(failure)", asking: server), at: now)
         }
         failures[failure.word, default: 0] += 1
         day.note(.failure, at: now)
+    }
+
+    /// What an issuer says when it refuses a credential is known before the refusal is booked and counted: others may ask meanwhile.
+    func heed(_ failure: Handshakes.GrantFailure, asking server: String?) {
+        if case .credentialRejected = failure { lastRefusal = IssuerTrail.words("\(failure)", asking: server) }
     }
 
     func noteGrant(at now: UInt64) {
@@ -117,6 +128,7 @@ package final class KeptIdentity: @unchecked Sendable {
     /// Ends the trouble: the identity has worked, has its session back, or may try again by the word of an operator.
     func recovered(at now: UInt64) {
         lastFailure = nil
+        lastRefusal = nil
         if lastTrouble?.overAt == nil { lastTrouble?.overAt = now }
     }
 

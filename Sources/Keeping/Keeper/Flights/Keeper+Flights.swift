@@ -88,6 +88,7 @@ extension Keeper {
         guard case .credentialRejected = failure, !identity.policy.sendsPassword,
             identity.secretVersion == environment.secretVersion
         else { return }
+        identity.heed(failure, asking: environment.trail.server)
         markRejected(identity)
         await identity.marking?.value
     }
