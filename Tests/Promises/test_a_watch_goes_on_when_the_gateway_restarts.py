@@ -27,8 +27,9 @@ class Piped:
     def __init__(self, gateway, *arguments):
         # Nameless: a test has several of these at once.
         self.files = [tempfile.TemporaryFile(dir=gateway.folder) for _ in ("out", "err")]
+        # A shell without a terminal that starts the tests behind itself has them ignore the signal, and whatever they start.
         self.process = subprocess.Popen(
-            [gateway.binary, "tokens", "--watch", "--interval", "0.5", "--config", str(gateway.file), *arguments],
+            ["env", "--default-signal=INT", gateway.binary, "tokens", "--watch", "--interval", "0.5", "--config", str(gateway.file), *arguments],
             stdout=self.files[0], stderr=self.files[1], cwd=gateway.folder,
         )
 
