@@ -1,6 +1,6 @@
 """Promise: what a server says piece by piece arrives piece by piece, and what a caller sends so too."""
 
-import concurrent.futures
+import asyncio
 import queue
 
 import httpx
@@ -31,8 +31,12 @@ def way(request):
     return request.param
 
 
+def settings_of(version, gateway):
+    return {"http1": version == 1, "http2": version == 2, "base_url": f"http://{gateway.listen}", "timeout": 20}
+
+
 def caller_of(version, gateway):
-    return httpx.Client(http1=version == 1, http2=version == 2, base_url=f"http://{gateway.listen}", timeout=20)
+    return httpx.Client(**settings_of(version, gateway))
 
 
 def test_server_sent_events(gateway, way):
@@ -68,12 +72,18 @@ def test_long_polls(gateway, way):
     turns = Turns(serve)
     with turns.server(way[1]) as server:
         forward(gateway, server.address, way[1]).start()
-        with caller_of(way[0], gateway) as client, concurrent.futures.ThreadPoolExecutor(8) as pool:
-            answers = [pool.submit(client.get, "/poll") for _ in range(8)]
-            waiting = [turns.got.get(timeout=20) for _ in range(8)]
-            for index, one in enumerate(reversed(waiting)):
-                one.put(index)
-            assert sorted(answer.result().json()["turn"] for answer in answers) == list(range(8))
+        assert sorted(asyncio.run(polled(turns, settings_of(way[0], gateway)))) == list(range(8))
+
+
+async def polled(turns, settings):
+    """What eight polls of one caller are told. In one thread: of threads that share a connection of HTTP/2, the client may lose what
+    one of them writes while another one sends."""
+    async with httpx.AsyncClient(**settings) as client:
+        answers = [asyncio.create_task(client.get("/poll")) for _ in range(8)]
+        waiting = await asyncio.to_thread(lambda: [turns.got.get(timeout=20) for _ in range(8)])
+        for index, one in enumerate(reversed(waiting)):
+            one.put(index)
+        return [answer.json()["turn"] for answer in await asyncio.gather(*answers)]
 
 
 def test_an_upload_in_pieces(gateway, way):
