@@ -238,6 +238,15 @@ fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
 	@.ci/setup build
 	Tests/Fuzz/run $(SECONDS_PER_TARGET)
 
+# The first seed, and how many; one alone tells its story.
+SEED ?= 1
+SEEDS ?= 20
+.PHONY: sim
+sim: ## three whole gateways, what they call and who calls them, on one thread in virtual time: SEEDS=20 histories from SEED=1 on, judged by what is promised
+	@.ci/setup sim
+	CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
+	.build/budgets/release/cardea-sim --seed $(SEED) --seeds $(SEEDS)
+
 .PHONY: demo
 demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tests/Demo/stories; ONCE=1 ends after the measurements
 	@.ci/setup demo

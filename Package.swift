@@ -182,6 +182,16 @@ let package = Package(
                 "Configuration", "DataPath", "Gateway", "HTTP1", "Handshakes", "HotCache", "Keeping", "Reactor",
                 "ScriptedKernel", "ScriptedWorld", "Telemetry", "Tokens",
             ], path: "Tests/Scenes", swiftSettings: settings),
+        // Whole gateways in virtual time (`make sim`); never installed. The scripts of the fleet's server run by the server's own interpreter.
+        .systemLibrary(
+            name: "CLua", path: "Tests/Simulation/CLua", pkgConfig: "lua5.1", providers: [.apt(["liblua5.1-0-dev"])]),
+        .executableTarget(
+            name: "cardea-sim",
+            dependencies: [
+                "CLua", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping", "Reactor",
+                "ScriptedKernel", "ScriptedWorld",
+                "Telemetry", "World", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets
         // are one executable, so one of them depends on it.
         .target(name: "CThreadSanitizer", path: "Tests/ThreadSanitizer"),
@@ -210,4 +220,7 @@ if let names = Context.environment["CARDEA_TESTS"] {
     }
     package.targets.removeAll { !needed.contains($0.name) }
     package.products = []
+} else {
+    // Wants a library that nothing else does: built where it is named (`make sim`).
+    package.targets.removeAll { ["cardea-sim", "CLua"].contains($0.name) }
 }

@@ -21,8 +21,10 @@ public final class FakeKernel: Kernel {
     public var redirected: SocketAddress?
     /// Errors for the next calls of `socket`; zero lets one through.
     public var socketErrors: [Int32] = []
-    /// Connections that the gateway began, in order.
+    /// Connections that the gateway began, in order, where they are kept.
     public private(set) var connections: [Peer] = []
+    /// Told of each connection that the gateway begins. Who sets it keeps the connections that it wants.
+    public var connected: ((Peer) -> Void)?
     /// What was done with descriptors that are not open, and the like.
     public private(set) var misuse: [String] = []
     /// Called when a loop waits, before events are gathered: where a test that lets the loop run plays the peers.
@@ -225,6 +227,7 @@ public final class FakeKernel: Kernel {
     private func note(_ socket: FakeSocket, holdsBack: Bool) {
         socket.holdsBack = holdsBack
         if holdsBack { holding.append(socket) }
+        socket.touched?()
     }
 
     public override func hasInput(_ descriptor: Int32) -> Bool {
@@ -326,7 +329,8 @@ public final class FakeKernel: Kernel {
         guard let socket = open(descriptor, "connect") else { return -EBADF }
         let plan = connectPlan(address)
         if case .failedAtOnce(let error) = plan { return -error }
-        connections.append(Peer(kernel: self, socket: socket, address: address))
+        let peer = Peer(kernel: self, socket: socket, address: address)
+        if let connected { connected(peer) } else { connections.append(peer) }
         switch plan {
         case .acceptedAtOnce:
             socket.state = .connected
@@ -374,6 +378,7 @@ public final class FakeKernel: Kernel {
         socket.outputEnded = true
         socket.holdsBack = false
         if socket.inputEnds { edge(socket) }
+        socket.touched?()
     }
 
     public override func resetOnClose(_ descriptor: Int32) {
@@ -385,11 +390,15 @@ public final class FakeKernel: Kernel {
         systemCalls &+= 1
         if descriptor == Self.epoll { return }
         if descriptor >= Self.firstPipe { return closePipe(descriptor) }
+        // What watches folders and addresses opens descriptors of the process, whatever its loop's kernel is.
+        if descriptor >= 0, descriptor < Self.first { return _ = Glibc.close(descriptor) }
         guard let socket = open(descriptor, "close") else { return }
         socket.isClosed = true
         socket.holdsBack = false
         forget(socket)
         sockets[Int(descriptor - Self.first)] = nil
+        socket.touched?()
+        socket.touched = nil
     }
 
     public override func setOption(_ descriptor: Int32, level: Int32, option: Int32, value: Int32) {

@@ -82,6 +82,12 @@ public final class Peer {
     /// Bytes that the gateway has not read.
     public var unread: Int { socket.input.count }
 
+    /// Called whenever the gateway has written, said that no more comes, or closed. It is forgotten once the gateway has closed.
+    public var touched: (() -> Void)? {
+        get { socket.touched }
+        set { socket.touched = newValue }
+    }
+
     // MARK: - Scripts
 
     /// Bytes that the gateway's writes may still put on the wire; opening it wakes a writer that waits.
@@ -161,6 +167,8 @@ final class FakeSocket {
     // A listener's.
     var backlog: [FakeSocket] = []
     var acceptErrors: [Int32] = []
+    /// The gateway did something that its peer would see.
+    var touched: (() -> Void)?
 
     // Epoll.
     var interest: UInt32 = 0

@@ -235,7 +235,7 @@ public final class Gateway: Sendable {
         } catch { throw GatewayFault("\(error)") }
         phase.store(Phase.serving, ordering: .releasing)
         let servers = adminServers.withLock { $0 }
-        guard keeperLoop.ask({ servers.reduce(true) { $1.open() && $0 } }) == true else {
+        guard servers.isEmpty || keeperLoop.ask({ servers.reduce(true) { $1.open() && $0 } }) == true else {
             throw GatewayFault("admin: cannot watch its sockets")
         }
     }

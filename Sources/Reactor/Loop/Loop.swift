@@ -255,6 +255,12 @@ public final class Loop: @unchecked Sendable {
         turn(events, mayBlock: false)
     }
 
+    /// Whether a turn would find letters, jobs or work that was put off: for whoever drives loops by hand. Readiness is the kernel's to tell.
+    var hasWork: Bool { mail.hasLetters || jobs.hasAny || !putOff.isEmpty }
+
+    /// When the next timer is due, nanoseconds; nil while none is armed.
+    var nextDeadline: UInt64? { timers.nextDeadline(now: now) }
+
     /// Ends `run` after the current turn. On the loop's thread only; others post it.
     public func stop() { running = false }
 

@@ -46,6 +46,8 @@ final class JobQueue: @unchecked Sendable {
     init(_ wakeup: Wakeup) { self.wakeup = wakeup }
 
     var hasLocal: Bool { !local.isEmpty }
+    /// On the loop's thread.
+    var hasAny: Bool { !local.isEmpty || remoteWaits.load(ordering: .relaxed) }
 
     func append(_ job: UnownedJob, for executor: LoopExecutor, fromLoop: Bool) {
         let waiting = Waiting(job: job, executor: executor)

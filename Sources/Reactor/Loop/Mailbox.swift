@@ -50,6 +50,9 @@ public final class Mailbox<Element: Sendable>: Sendable {
     /// Resets the descriptor. Before `drain`, never after it: a wake-up in between would be lost.
     public func acknowledge() { wakeup.acknowledge() }
 
+    /// Whether `drain` would open one now.
+    var hasLetters: Bool { queue.hasNext }
+
     /// Opens what waits, at most `limit` letters (the capacity unless told), oldest first. `body` may send to this very mailbox.
     /// - Returns: letters opened.
     @inlinable

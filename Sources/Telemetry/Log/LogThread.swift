@@ -22,7 +22,7 @@ public final class LogThread: Sendable {
     /// Since when failures are remembered, in nanoseconds of the wall clock since 1970.
     public let remembersSince: UInt64
 
-    private let rings = Mutex<[AccessRing]>([])
+    let rings = Mutex<[AccessRing]>([])
     private let ringsChanged = Atomic<Bool>(false)
     private let works = Mutex<[any LogThreadWork]>([])
     private let worksChanged = Atomic<Bool>(false)

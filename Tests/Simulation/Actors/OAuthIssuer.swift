@@ -1,0 +1,273 @@
+import FoundationEssentials
+
+/// An OAuth 2.0 server: client credentials, passwords, and refresh tokens that are good once. It is as strict as the strictest, and misbehaves
+/// when it is told to.
+final class OAuthIssuer {
+    /// How it behaves for now.
+    enum Mood: Equatable {
+        case well
+        /// Every request is answered with this status and nothing that a client could use.
+        case status(Int)
+        case garbage
+        case silence
+        /// Answers come this much later, in nanoseconds.
+        case late(UInt64)
+        /// The answer is made, and the connection breaks before it.
+        case breaks
+        /// The answer comes twice.
+        case twice
+    }
+
+    var mood = Mood.well
+    /// Nanoseconds that a token lives.
+    var life: UInt64 = .seconds(30)
+    /// Passwords by user; a fault may change one.
+    var passwords: [String: String] = [:]
+    private let world: World
+    private let clients: [String: String]
+    private var draw: Draw
+    /// Refresh tokens in the order in which they replaced each other, by client.
+    private var families: [String: [RefreshToken]] = [:]
+    /// The last grant of each gateway and client.
+    private var grants: [Grant.Key: Grant] = [:]
+    /// Passwords whose refusal a life of a gateway has read.
+    private var refusals: [Refusal] = []
+    private(set) var calls: UInt64 = 0
+
+    struct RefreshToken {
+        let text: String
+        /// Since when the life of a gateway that asked for the one before has had this one; nil until it has read the answer.
+        var readAt: UInt64?
+        /// The process that was given it.
+        let reader: ProcessName
+        var isUsed = false
+    }
+
+    struct Refusal {
+        let password: String
+        let reader: ProcessName
+        var readAt: UInt64?
+    }
+
+    struct Grant {
+        struct Key: Hashable {
+            let gateway: Int
+            let client: String
+        }
+        let wire: Wire
+        let process: ProcessName
+        var isAnswered = false
+        var token: Tokens.Access?
+        /// The whole answer was read.
+        var wasRead = false
+    }
+
+    /// - Parameter clients: secrets by id.
+    init(_ world: World, clients: [String: String]) {
+        self.world = world
+        self.clients = clients
+        draw = Draw(world.seed, Purpose.issuers + 100)
+    }
+
+    func accept(_ wire: Wire) -> any Conversation {
+        Server(wire) { [unowned world] fault in
+            world.verdicts.expect(false, .rightAnswer, "the issuer was sent what is no request: \(fault)")
+        } _: { [unowned self] request, wire, reply in
+            take(request, wire, reply)
+        }
+    }
+
+    // MARK: - Requests
+
+    private func take(_ request: Message, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
+        calls += 1
+        let form = Form(request.body)
+        let client = self.client(of: request, form)
+        let kind = form["grant_type"] ?? "?"
+        let process = world.process(of: wire.gateway)
+        world.journal.note(.issuer, wire.number, request.body, "g\(wire.gateway) asks for \(kind) of \(client ?? "?")")
+        guard let client else {
+            world.verdicts.expect(false, .credentialPlace, "a client is not known, or its secret is wrong")
+            return reply(.bytes(Answer.json(401, #"{"error":"invalid_client"}"#)))
+        }
+        looksAtGrants(client, wire, process)
+        let answer = self.answer(kind, client, form, wire, process)
+        let delay = .milliseconds(1) + draw.below(.milliseconds(20))
+        switch mood {
+        case .silence: return
+        case .late(let extra): world.timeline.after(delay + extra) { [self] in finish(client, wire, answer, reply) }
+        default: world.timeline.after(delay) { [self] in finish(client, wire, answer, reply) }
+        }
+    }
+
+    private struct Made {
+        var bytes: [UInt8]
+        /// Called when the gateway has read all of it.
+        var wasRead: () -> Void = {}
+    }
+
+    private func finish(_ client: String, _ wire: Wire, _ answer: Made, _ reply: (Server.Reply) -> Void) {
+        let key = Grant.Key(gateway: wire.gateway, client: client)
+        if grants[key]?.wire === wire { grants[key]?.isAnswered = true }
+        switch mood {
+        case .breaks: return reply(.cut([], isReset: true))
+        case .twice: reply(.bytes(answer.bytes + answer.bytes))
+        default: reply(.bytes(answer.bytes))
+        }
+        wire.whenRead(answer.wasRead)
+    }
+
+    private func client(of request: Message, _ form: Form) -> String? {
+        guard let value = request.field("authorization"), value.hasPrefix("Basic "),
+            let data = Data(base64Encoded: String(value.dropFirst(6)))
+        else { return nil }
+        let pair = String(decoding: data, as: UTF8.self).split(separator: ":", maxSplits: 1).map(String.init)
+        return pair.count == 2 && clients[pair[0]] == pair[1] ? pair[0] : nil
+    }
+
+    private func looksAtGrants(_ client: String, _ wire: Wire, _ process: ProcessName) {
+        let key = Grant.Key(gateway: wire.gateway, client: client)
+        if let last = grants[key], last.process == process {
+            world.verdicts.expect(
+                last.isAnswered || last.wire.isAbandoned, .oneGrant,
+                "g\(wire.gateway) asks for \(client) while its last request is under way")
+            if last.wasRead, let token = last.token, let now = world.tokens.access[token.text] {
+                let life = token.end - token.given
+                let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
+                world.verdicts.expect(
+                    now.isRefused || token.given <= world.gateways[wire.gateway].jumpedAt || left * 100 < life * 40
+                        || life < .seconds(5), .servedToken,
+                    "g\(wire.gateway) asks for \(client) although its token is good for \(left / 1_000_000) ms more")
+            }
+        }
+        grants[key] = Grant(wire: wire, process: process)
+        guard let redis = world.redis, redis.isCalm else { return }
+        for (other, grant) in grants where other.client == client && other.gateway != wire.gateway {
+            world.verdicts.expect(
+                grant.isAnswered || grant.wire.isAbandoned, .oneGrant,
+                "g\(wire.gateway) asks for \(client) while g\(other.gateway)'s request is under way, in a calm fleet")
+        }
+    }
+
+    /// What spends something is done under a lock of the fleet.
+    private func looksAtLease(_ kind: String, _ client: String, _ process: ProcessName) {
+        guard let redis = world.redis else { return }
+        world.verdicts.expect(
+            redis.hasTurn(process), .fleetLease, "\(process) sends a \(kind) step of \(client) without the turn")
+    }
+
+    /// Whether a process can know what another one has read: it is the same one, or the fleet has had the time to tell it.
+    private func knows(_ process: ProcessName, what reader: ProcessName, readAt time: UInt64?) -> Bool {
+        guard let time else { return false }
+        if reader == process { return true }
+        guard let redis = world.redis, redis.isCalm else { return false }
+        return world.timeline.now > time + .seconds(3)
+    }
+
+    // MARK: - Answers
+
+    private func answer(
+        _ kind: String, _ client: String, _ form: Form, _ wire: Wire, _ process: ProcessName
+    ) -> Made {
+        switch mood {
+        case .status(let status): return Made(bytes: Answer.json(status, #"{"error":"temporarily_unavailable"}"#))
+        case .garbage: return Made(bytes: Answer.text(200, ["Content-Type: application/json"], [0xff, 0x7b, 0x22]))
+        default: break
+        }
+        switch kind {
+        case "client_credentials": return granted(client, wire, process, family: nil)
+        case "password":
+            looksAtLease(kind, client, process)
+            let (user, password) = (form["username"] ?? "", form["password"] ?? "")
+            for refusal in refusals where refusal.password == password {
+                world.verdicts.expect(
+                    !knows(process, what: refusal.reader, readAt: refusal.readAt), .refusedPassword,
+                    "\(process) sends the password of \(user) that was refused to \(refusal.reader)")
+            }
+            guard passwords[user] == password else {
+                let index = refusals.count
+                refusals.append(Refusal(password: password, reader: process))
+                return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#)) { [self] in
+                    refusals[index].readAt = world.timeline.now
+                }
+            }
+            return granted(client, wire, process, family: [])
+        case "refresh_token":
+            looksAtLease(kind, client, process)
+            return refreshed(client, form["refresh_token"] ?? "", wire, process)
+        default: return Made(bytes: Answer.json(400, #"{"error":"unsupported_grant_type"}"#))
+        }
+    }
+
+    private func refreshed(_ client: String, _ text: String, _ wire: Wire, _ process: ProcessName) -> Made {
+        var family = families[client] ?? []
+        guard let index = family.firstIndex(where: { $0.text == text }) else {
+            return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
+        }
+        if index + 1 < family.count {
+            let successor = family[index + 1]
+            world.verdicts.expect(
+                !knows(process, what: successor.reader, readAt: successor.readAt), .spentRefreshToken,
+                "\(process) sends a refresh token of \(client) whose successor \(successor.reader) has")
+            // The one retry after an answer that was lost; a strict server ends the family.
+            families[client] = []
+            return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
+        }
+        world.verdicts.expect(true, .spentRefreshToken, "")
+        family[index].isUsed = true
+        return granted(client, wire, process, family: family)
+    }
+
+    /// - Parameter family: nil: no refresh token is given.
+    private func granted(
+        _ client: String, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
+    ) -> Made {
+        let token = world.tokens.give(to: client, gateway: wire.gateway, now: world.timeline.now, life: life)
+        let key = Grant.Key(gateway: wire.gateway, client: client)
+        grants[key]?.token = token
+        var text = #"{"access_token":"\#(token.text)","token_type":"Bearer","expires_in":\#(life / 1_000_000_000)"#
+        var refresh: String?
+        if var family {
+            let next = world.tokens.secret("rt")
+            refresh = next
+            family.append(RefreshToken(text: next, reader: process))
+            families[client] = family
+            text += #","refresh_token":"\#(next)""#
+        }
+        return Made(bytes: Answer.json(200, text + "}")) { [self] in
+            if grants[key]?.wire === wire { grants[key]?.wasRead = true }
+            guard let refresh, let index = families[client]?.firstIndex(where: { $0.text == refresh }) else { return }
+            families[client]?[index].readAt = world.timeline.now
+        }
+    }
+}
+
+/// The members of a posted form.
+struct Form {
+    private var members: [String: String] = [:]
+
+    init(_ body: [UInt8]) {
+        for pair in String(decoding: body, as: UTF8.self).split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            members[Self.decoded(parts[0])] = parts.count == 2 ? Self.decoded(parts[1]) : ""
+        }
+    }
+
+    subscript(name: String) -> String? { members[name] }
+
+    private static func decoded(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == 0x25, rest.count >= 2,
+                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte == 0x2b ? 0x20 : byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

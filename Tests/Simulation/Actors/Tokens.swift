@@ -1,0 +1,42 @@
+/// What issuers have given out, and what became of it: the truth that credentials on their way are compared with.
+final class Tokens {
+    struct Access {
+        let text: String
+        /// The client that it was given to; also the route that it is for.
+        let client: String
+        let gateway: Int
+        let given: UInt64
+        /// Nanoseconds; the issuer said so.
+        let end: UInt64
+        /// Nobody takes it any more.
+        var isRevoked = false
+        /// A refusal of it has left an upstream.
+        var isRefused = false
+    }
+
+    private(set) var access: [String: Access] = [:]
+    /// In every secret of the simulation, so that it is found wherever one is told.
+    static let canary: StaticString = "CANARY"
+    private var count: UInt64 = 0
+    private var draw: Draw
+
+    init(seed: UInt64) { draw = Draw(seed, Purpose.issuers) }
+
+    /// A text that nobody can guess, and that this run has not used before.
+    func secret(_ kind: String) -> String {
+        count += 1
+        return "\(kind)\(count)-\(Self.canary)-\(String(draw.next(), radix: 36))"
+    }
+
+    func give(to client: String, gateway: Int, now: UInt64, life: UInt64) -> Access {
+        let token = Access(text: secret("at"), client: client, gateway: gateway, given: now, end: now + life)
+        access[token.text] = token
+        return token
+    }
+
+    func revoke(_ isMeant: (Access) -> Bool) {
+        for token in access.values where isMeant(token) { access[token.text]?.isRevoked = true }
+    }
+
+    func noteRefusal(of text: String) { access[text]?.isRefused = true }
+}

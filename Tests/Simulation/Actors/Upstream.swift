@@ -1,0 +1,118 @@
+/// A protected API. Its paths are `/CLIENT/ID/…`, where CLIENT says whose token it wants; `none` wants none.
+final class Upstream {
+    /// How it behaves for now.
+    enum Mood: Equatable {
+        case well
+        case status(Int)
+        case silence
+        /// The answer ends in its middle.
+        case cuts(isReset: Bool)
+        /// Every answer is the connection's last.
+        case closes
+    }
+
+    var mood = Mood.well
+    private let world: World
+    private let name: String
+    private var draw: Draw
+    /// How often each request that may be made once was done.
+    private var done: [String: Int] = [:]
+    private(set) var served: UInt64 = 0
+    private(set) var refused: UInt64 = 0
+
+    init(_ world: World, name: String, number: UInt64) {
+        self.world = world
+        self.name = name
+        draw = Draw(world.seed, Purpose.upstreams + 1000 * number)
+    }
+
+    func accept(_ wire: Wire) -> any Conversation {
+        Server(wire) { [unowned self] fault in
+            world.verdicts.expect(false, .rightAnswer, "\(name) was sent what is no request: \(fault)")
+        } _: { [unowned self] request, wire, reply in
+            take(request, wire, reply)
+        }
+    }
+
+    /// The body that a request of this id is answered with.
+    static func body(of id: Substring, size: Int) -> [UInt8] {
+        let line = Array("answer to \(id).\n".utf8)
+        var body: [UInt8] = []
+        while body.count < size { body += line }
+        return Array(body.prefix(max(size, line.count)))
+    }
+
+    private func take(_ request: Message, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
+        let parts = request.target.split(separator: "/")
+        world.journal.note(
+            .upstream, wire.number, Array(request.start.utf8), "\(name) gets \(request.start) of g\(wire.gateway)")
+        guard parts.count >= 3, let size = Int(parts[2]) else {
+            world.verdicts.expect(false, .rightAnswer, "\(name) was asked for \(request.start)")
+            return reply(.bytes(Answer.text(400, [], [])))
+        }
+        let delay = 100_000 + draw.below(.milliseconds(5))
+        let isChunked = draw.once(in: 3)
+        let answer: [UInt8]
+        if let refusal = refusal(of: request, client: String(parts[0]), wire) {
+            refused += 1
+            answer = refusal
+        } else if case .status(let status) = mood {
+            answer = Answer.text(status, [], Array("no\n".utf8))
+        } else {
+            checkOnce(request, parts[1])
+            served += 1
+            answer = Answer.text(200, [], Self.body(of: parts[1], size: size), chunked: isChunked)
+        }
+        let mood = self.mood
+        let cut = draw.below(answer.count)
+        world.timeline.after(delay) {
+            switch mood {
+            case .silence: reply(.nothing)
+            case .cuts(let isReset): reply(.cut(Array(answer.prefix(cut)), isReset: isReset))
+            case .closes: reply(.last(answer))
+            case .well, .status: reply(.bytes(answer))
+            }
+        }
+    }
+
+    /// What is done twice would be paid twice: only a refused request may be sent again, or one that is safe to repeat.
+    private func checkOnce(_ request: Message, _ id: Substring) {
+        guard request.method == "POST" else { return }
+        done[String(id), default: 0] += 1
+        world.verdicts.expect(done[String(id)] == 1, .oneAnswer, "\(name) was given POST \(id) twice")
+    }
+
+    /// - Returns: nil where the credential is good.
+    private func refusal(of request: Message, client: String, _ wire: Wire) -> [UInt8]? {
+        let values = request.all("authorization")
+        if client == "none" {
+            // The caller's own field passes where nothing of ours is put in.
+            world.verdicts.expect(
+                values.allSatisfy { !Array($0.utf8).contains(canary: Tokens.canary) }, .credentialPlace,
+                "\(name) got a credential on a route without one")
+            return nil
+        }
+        let challenge = Answer.text(401, [#"WWW-Authenticate: Bearer error="invalid_token""#], Array("no!\n".utf8))
+        world.verdicts.expect(values.count == 1, .credentialPlace, "\(name) got \(values.count) credentials")
+        guard let value = values.first, value.hasPrefix("Bearer ") else {
+            world.verdicts.expect(false, .credentialPlace, "\(name) got no token for \(client)")
+            return challenge
+        }
+        let text = String(value.dropFirst(7))
+        guard let token = world.tokens.access[text] else {
+            world.verdicts.expect(false, .credentialPlace, "\(name) got a token that nobody gave")
+            return challenge
+        }
+        world.verdicts.expect(
+            token.client == client, .credentialPlace, "\(name) got \(token.client)'s token for \(client)")
+        let now = world.timeline.now
+        world.verdicts.expect(
+            now <= token.end + .seconds(3) + 4 * world.network.slowness, .servedToken,
+            "\(name) got a token of \(client) that ended \((now - min(now, token.end)) / 1_000_000) ms ago")
+        guard !token.isRevoked, now < token.end else {
+            world.tokens.noteRefusal(of: text)
+            return challenge
+        }
+        return nil
+    }
+}

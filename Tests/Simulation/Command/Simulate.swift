@@ -1,0 +1,97 @@
+import ArgumentParser
+import FoundationEssentials
+import Glibc
+
+/// Runs whole gateways in virtual time, and judges them by what they promise.
+@main
+struct Simulate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cardea-sim",
+        abstract: "Three gateways, what they call and who calls them, on one thread, in virtual time, from one seed.",
+        discussion: """
+            One line for each seed. Where a promise is broken, the faults of the seed are shrunk to a short list with which it still \
+            is, and the end of that history is told. The same seed, size and faults give the same hash on every machine.
+            """)
+
+    @Option(help: "The first seed.") var seed: UInt64 = 1
+    @Option(help: "How many seeds, one after the other.") var seeds: UInt64 = 1
+    @Option(help: "Real seconds after which no further seed is begun; 0: no bound.") var within = 0
+    @Option(help: "Virtual seconds in which callers ask.") var seconds: UInt64 = 30
+    @Option(help: "Virtual milliseconds from one fault to the next, on average; 0: none.") var pace: UInt64 = 1000
+    @Option(help: "Callers.") var callers = 60
+    @Option(help: "Gateways.") var gateways = 3
+    @Option(help: "Lines of the story that are told of a broken promise.") var lines = 60
+    @Option(help: "Runs that shrinking may take; 0: the faults stay as they were drawn.") var shrink = 60
+    @Flag(help: "Tell the whole story, broken or not.") var tell = false
+
+    func run() throws {
+        let began = Date()
+        var broken: [UInt64] = []
+        var run: UInt64 = 0
+        while run < max(seeds, 1), within == 0 || Date().timeIntervalSince(began) < Double(within) {
+            let number = seed + run
+            run += 1
+            let start = Date()
+            let world = try history(number, plan(number), keeps: tell ? .max / 4 : 0)
+            say(summary(world, took: Date().timeIntervalSince(start)))
+            if tell { for line in world.journal.lines { say(line) } }
+            guard let violation = world.verdicts.violations.first else { continue }
+            broken.append(number)
+            for violation in world.verdicts.violations.prefix(5) { say("  \(violation)") }
+            try explain(number, world.plan, violation.invariant)
+        }
+        say("\(run - UInt64(broken.count)) passed, \(broken.count) failed")
+        guard broken.isEmpty else {
+            say("promises are broken with the seeds \(broken)")
+            throw ExitCode(1)
+        }
+    }
+
+    /// Whoever reads along sees each line at once.
+    private func say(_ line: String) {
+        print(line)
+        fflush(nil)
+    }
+
+    private func plan(_ seed: UInt64) -> FaultPlan {
+        FaultPlan(seed: seed, duration: .seconds(seconds), pace: .milliseconds(pace), gateways: gateways)
+    }
+
+    private func history(_ seed: UInt64, _ plan: FaultPlan, keeps lines: Int) throws -> World {
+        let size = World.Size(gateways: gateways, callers: callers, duration: .seconds(seconds))
+        let world = try World(seed: seed, size: size, plan: plan, keepsLines: lines)
+        try world.run()
+        return world
+    }
+
+    /// The shortest list of faults that was found, and the story up to the first broken promise.
+    private func explain(_ seed: UInt64, _ plan: FaultPlan, _ invariant: Invariant) throws {
+        var shrinking = Shrinking(plan.faults, most: shrink) { faults in
+            let world = try history(seed, FaultPlan(faults, isCalm: plan.isCalm), keeps: 0)
+            return world.verdicts.violations.contains { $0.invariant == invariant }
+        }
+        try shrinking.shrink()
+        say("  with \(shrinking.faults.count) of \(plan.faults.count) faults, after \(shrinking.runs) runs:")
+        for fault in shrinking.faults { say("    \(fault)") }
+        let world = try history(seed, FaultPlan(shrinking.faults, isCalm: plan.isCalm), keeps: .max / 4)
+        let story = world.journal.lines
+        let end = story.firstIndex { $0.contains("BROKEN \(invariant.rawValue)") } ?? story.count - 1
+        for line in story[max(0, end + 1 - lines)...max(end, 0)] { say("    \(line)") }
+    }
+
+    private func summary(_ world: World, took seconds: Double) -> String {
+        var outcomes: [Int: UInt64] = [:]
+        for caller in world.callers { outcomes.merge(caller.outcomes) { $0 + $1 } }
+        let all = outcomes.values.reduce(0, +)
+        let list = outcomes.sorted { $0.key < $1.key }.map { "\($0.key == 0 ? "cut" : "\($0.key)") \($0.value)" }
+        let checks = world.verdicts.checks.values.reduce(0, +)
+        return
+            "seed \(world.seed): \(world.plan.faults.count) faults, \(all) exchanges (\(list.joined(separator: ", "))), "
+            + "\(world.issuer.calls) grants, \(checks) checks, hash \(String(world.journal.hash, radix: 16)), "
+            + "\(Int(Double(all) / max(seconds, 0.001)))/s"
+    }
+}
+
+extension Violation: CustomStringConvertible {
+    var description: String { "BROKEN \(invariant.rawValue) at \(Journal.text(time)): \(words)" }
+}

@@ -1,0 +1,173 @@
+import ScriptedKernel
+
+/// One thing that goes wrong, for a while or once.
+struct Fault: CustomStringConvertible {
+    enum Kind {
+        case issuer(OAuthIssuer.Mood)
+        case upstream(Int, Upstream.Mood)
+        /// A server refuses connections, or says nothing.
+        case refuses(String)
+        case isSilent(String)
+        /// Every connection of a gateway, or to a server, breaks.
+        case breaksConnections(of: Int)
+        case breaksConnectionsTo(String)
+        case slow(UInt64)
+        case shortPieces(Int)
+        case noNames(String)
+        /// All tokens of a client are taken away.
+        case revokes(String)
+        /// The person has another password from now on; the gateways learn of it at the end of the fault.
+        case password
+        case wallClock(gateway: Int, nanoseconds: Int64)
+        case kill(Int)
+        /// The next calls of a loop's kernel fail with this number.
+        case descriptors(gateway: Int, loop: Int)
+        case redis(RedisServer.Mood)
+        case redisWiped
+        case redisRestarted(keepsData: Bool)
+
+        /// Whether leases of the fleet may be lost or late by it.
+        var troublesFleet: Bool {
+            switch self {
+            case .issuer, .upstream, .revokes, .password, .noNames: false
+            default: true
+            }
+        }
+    }
+
+    let number: Int
+    let kind: Kind
+    let begins: UInt64
+    let ends: UInt64
+
+    var description: String {
+        "fault \(number) at \(Journal.text(begins)) until \(Journal.text(ends)): \(kind)"
+    }
+}
+
+/// The faults of a run, all drawn before it begins, so that any of them can be left out.
+struct FaultPlan {
+    let faults: [Fault]
+    /// The seed brings none, so that everything has to succeed. A list that was shrunk to nothing is another matter.
+    let isCalm: Bool
+
+    /// Some faults of another plan.
+    init(_ faults: [Fault], isCalm: Bool) {
+        self.faults = faults
+        self.isCalm = isCalm
+    }
+
+    /// - Parameter pace: nanoseconds from one fault to the next, on average.
+    init(seed: UInt64, duration: UInt64, pace: UInt64, gateways: Int) {
+        var draw = Draw(seed, Purpose.faults)
+        // Every eighth seed is calm: there everything has to succeed.
+        guard pace > 0, !draw.once(in: 8) else {
+            self.init([], isCalm: true)
+            return
+        }
+        var faults: [Fault] = []
+        var time = draw.below(2 * pace)
+        while time < duration {
+            let length = draw.once(in: 4) ? draw.below(.seconds(12)) : draw.below(.seconds(2))
+            faults.append(
+                Fault(
+                    number: faults.count + 1, kind: Self.kind(&draw, gateways, isFleet: World.isFleet(seed)),
+                    begins: time,
+                    ends: min(time + length, duration)))
+            time += draw.below(2 * pace)
+        }
+        self.init(faults, isCalm: false)
+    }
+
+    private static let servers = ["10.0.0.1:9001", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
+
+    private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
+        switch draw.below(isFleet ? 20 : 17) {
+        case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
+        case 1: .issuer(draw.once(in: 2) ? .garbage : .twice)
+        case 2: .issuer(.silence)
+        case 3: .issuer(.late(draw.below(.seconds(15))))
+        case 4: .issuer(.breaks)
+        case 5: .upstream(draw.below(2), .status(draw.element(of: [500, 503, 404])))
+        case 6: .upstream(draw.below(2), .cuts(isReset: draw.once(in: 2)))
+        case 7: .upstream(draw.below(2), draw.once(in: 2) ? .silence : .closes)
+        case 8: draw.once(in: 2) ? .refuses(draw.element(of: servers)) : .isSilent(draw.element(of: servers))
+        case 9: .breaksConnections(of: draw.below(gateways))
+        case 10: .breaksConnectionsTo(draw.element(of: servers))
+        case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
+        case 12: .noNames(draw.element(of: ["issuer.example", "api0.example", "api1.example", "redis.example"]))
+        case 13: .revokes(draw.element(of: ["service", "person"]))
+        case 14:
+            draw.once(in: 6)
+                ? .password
+                : .wallClock(
+                    gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
+        case 15: .kill(draw.below(gateways))
+        case 17: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
+        case 18: .redisWiped
+        case 19: .redisRestarted(keepsData: draw.once(in: 2))
+        default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
+        }
+    }
+
+    func schedule(in world: World) {
+        for fault in faults {
+            world.timeline.at(fault.begins) {
+                world.journal.note(.fault, UInt64(fault.number), [], "\(fault)")
+                begin(fault, world)
+            }
+            world.timeline.at(fault.ends) { end(fault, world) }
+        }
+    }
+
+    /// Ends what has no end of its own before the run's.
+    func heal(_ world: World) {
+        for fault in faults { end(fault, world) }
+        for gateway in world.gateways where !gateway.isRunning { try? gateway.start() }
+    }
+
+    private func begin(_ fault: Fault, _ world: World) {
+        if fault.kind.troublesFleet { world.redis?.noteTrouble() }
+        switch fault.kind {
+        case .issuer(let mood): world.issuer.mood = mood
+        case .upstream(let number, let mood): world.upstreams[number].mood = mood
+        case .refuses(let address): world.network.refusing.insert(address)
+        case .isSilent(let address): world.network.silent.insert(address)
+        case .breaksConnections(let gateway): world.network.breakAll { $0.gateway == gateway }
+        case .breaksConnectionsTo(let address): world.network.breakAll { $0.address == address }
+        case .slow(let nanoseconds): world.network.slowness = nanoseconds
+        case .shortPieces(let most): world.network.longestPiece = most
+        case .noNames(let host): world.lostNames.insert(host)
+        case .revokes(let client): world.tokens.revoke { $0.client == client }
+        case .password: world.issuer.passwords["anna"] = world.tokens.secret("pw")
+        case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
+        case .kill(let gateway): world.gateways[gateway].kill()
+        case .descriptors(let gateway, let loop):
+            let kernels = world.gateways[gateway].kernels
+            if loop < kernels.count { kernels[loop].socketErrors = [24, 24, 0, 24] }
+        case .redis(let mood): world.redis?.mood = mood
+        case .redisWiped: world.redis?.wipe()
+        case .redisRestarted(let keepsData): world.redis?.restart(keepsData: keepsData)
+        }
+    }
+
+    private func end(_ fault: Fault, _ world: World) {
+        if fault.kind.troublesFleet { world.redis?.noteTrouble() }
+        switch fault.kind {
+        case .issuer: world.issuer.mood = .well
+        case .upstream(let number, _): world.upstreams[number].mood = .well
+        case .refuses(let address): world.network.refusing.remove(address)
+        case .isSilent(let address): world.network.silent.remove(address)
+        case .slow: world.network.slowness = 0
+        case .shortPieces: world.network.longestPiece = .max
+        case .noNames(let host): world.lostNames.remove(host)
+        case .password:
+            guard let password = world.issuer.passwords["anna"] else { return }
+            for gateway in world.gateways { gateway.setSecret("PASSWORD", password) }
+        case .kill(let gateway): try? world.gateways[gateway].start()
+        case .redis: world.redis?.mood = .well
+        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .descriptors, .redisWiped, .redisRestarted:
+            break
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Glibc
+import Reactor
+import ScriptedKernel
+
+/// Whoever is at the other end of a connection of a gateway: a caller, or a server that it calls.
+protocol Conversation: AnyObject {
+    /// The connection stands. A caller may begin; a server waits.
+    func began()
+    func received(_ bytes: [UInt8])
+    /// No more comes.
+    /// - Parameter isReset: the connection broke; else its end was said.
+    func ended(isReset: Bool)
+}
+
+/// Names and addresses of servers, and the connections between them and the gateways.
+///
+/// Each direction of a connection keeps its order and has a delay of its own for each piece, so that pieces of two connections meet in any
+/// order. A connection that breaks loses what is on its way.
+final class Network {
+    let timeline: Timeline
+    private var draw: Draw
+    private var servers: [String: (Wire) -> any Conversation] = [:]
+    private var numbers: UInt64 = 0
+    private(set) var open: [Wire] = []
+    /// Addresses that refuse, and addresses that say nothing.
+    var refusing: Set<String> = []
+    var silent: Set<String> = []
+    /// Nanoseconds that each piece takes longer.
+    var slowness: UInt64 = 0
+    /// Pieces are cut this short; `Int.max` leaves them whole.
+    var longestPiece = Int.max
+
+    init(_ timeline: Timeline, seed: UInt64) {
+        self.timeline = timeline
+        draw = Draw(seed, Purpose.network)
+    }
+
+    /// Makes a server: what it returns speaks on the wire from then on.
+    func serve(_ address: String, _ accept: @escaping (Wire) -> any Conversation) { servers[address] = accept }
+
+    /// A gateway's kernel that takes part.
+    func join(_ kernel: FakeKernel, gateway: Int) {
+        kernel.connectPlan = { _ in .silent }
+        kernel.connected = { [unowned self] peer in dial(peer, gateway: gateway) }
+    }
+
+    private func dial(_ peer: Peer, gateway: Int) {
+        let address = peer.address.map { "\($0)" } ?? ""
+        let wire = Wire(self, peer, gateway: gateway, number: nextNumber(), address: address)
+        timeline.after(delay()) { [self] in
+            guard !peer.isClosed else { return }
+            if silent.contains(address) { return }
+            guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }
+            peer.accept()
+            wire.conversation = accept(wire)
+            open.append(wire)
+            wire.listen()
+            wire.conversation?.began()
+        }
+    }
+
+    /// A caller's connection into a listener's queue.
+    func call(_ peer: Peer, gateway: Int, _ caller: (Wire) -> any Conversation) -> Wire {
+        let wire = Wire(self, peer, gateway: gateway, number: nextNumber(), address: "caller")
+        wire.conversation = caller(wire)
+        open.append(wire)
+        wire.listen()
+        wire.conversation?.began()
+        return wire
+    }
+
+    private func nextNumber() -> UInt64 {
+        numbers += 1
+        return numbers
+    }
+
+    func delay() -> UInt64 { 20_000 + draw.below(1_000_000) + slowness }
+
+    /// How much of a piece goes at once.
+    func piece(of count: Int) -> Int {
+        if longestPiece < count { return 1 + draw.below(longestPiece) }
+        return draw.once(in: 16) ? 1 + draw.below(count) : count
+    }
+
+    fileprivate func forget(_ wire: Wire) {
+        if let index = open.firstIndex(where: { $0 === wire }) { open.remove(at: index) }
+    }
+
+    /// Breaks every connection for which `isMeant` holds, as a network that is gone does.
+    func breakAll(_ isMeant: (Wire) -> Bool) { for wire in open where isMeant(wire) { wire.reset() } }
+}
+
+/// One connection, as who is not the gateway sees it.
+final class Wire {
+    let number: UInt64
+    /// The gateway whose end it is.
+    let gateway: Int
+    /// The server's; "caller" where the gateway is the server.
+    let address: String
+    fileprivate(set) var conversation: (any Conversation)?
+    private let network: Network
+    private let peer: Peer
+    private var isOver = false
+    /// When the last piece of each direction arrives.
+    private var arrives: UInt64 = 0
+    private var departs: UInt64 = 0
+    private var isListening = false
+    private var hasSaidEnd = false
+    /// A piece for the gateway did not arrive.
+    private var hasLost = false
+
+    fileprivate init(_ network: Network, _ peer: Peer, gateway: Int, number: UInt64, address: String) {
+        self.network = network
+        self.peer = peer
+        self.gateway = gateway
+        self.number = number
+        self.address = address
+    }
+
+    /// The gateway has closed its end already, whether or not that has arrived.
+    var isAbandoned: Bool { peer.isClosed || isOver }
+    /// The gateway has read all that has arrived.
+    var isRead: Bool { peer.unread == 0 }
+
+    /// Toward the gateway, in pieces.
+    func send(_ bytes: [UInt8]) {
+        guard !isOver else { return }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = Array(rest.prefix(network.piece(of: rest.count)))
+            rest = rest.dropFirst(piece.count)
+            departs = max(departs, network.timeline.now + network.delay())
+            network.timeline.at(departs) { [self] in
+                if isOver || peer.isClosed { hasLost = true } else { peer.send(piece) }
+            }
+        }
+    }
+
+    /// Calls `body` when the gateway has read all that was sent so far; never, where a piece of it is lost.
+    func whenRead(_ body: @escaping () -> Void) {
+        // A nanosecond later, when the gateway has had its turn at what has arrived.
+        network.timeline.at(departs + 1) { [self] in if !hasLost, peer.unread == 0 { body() } }
+    }
+
+    /// Says that no more comes, behind what was sent.
+    func finish() {
+        guard !isOver else { return }
+        departs = max(departs, network.timeline.now + network.delay())
+        network.timeline.at(departs) { [self] in if !isOver { peer.finish() } }
+    }
+
+    /// Breaks the connection at once, for both.
+    func reset() {
+        guard !isOver else { return }
+        over()
+        if !peer.isClosed { peer.reset() }
+        conversation?.ended(isReset: true)
+        conversation = nil
+    }
+
+    /// The process at the gateway's end is gone: its kernel says so to the peer, and to nobody else.
+    func lost() {
+        guard !isOver else { return }
+        over()
+        let conversation = self.conversation
+        self.conversation = nil
+        network.timeline.after(network.delay()) { conversation?.ended(isReset: true) }
+    }
+
+    /// The other end closes and hears nothing more.
+    func close() {
+        finish()
+        over(keepsSending: true)
+        conversation = nil
+    }
+
+    private func over(keepsSending: Bool = false) {
+        if !keepsSending { isOver = true }
+        peer.touched = nil
+        network.forget(self)
+    }
+
+    // MARK: - From the gateway
+
+    fileprivate func listen() {
+        peer.touched = { [unowned self] in hear() }
+        hear()
+    }
+
+    private func hear() {
+        guard !isListening else { return }
+        isListening = true
+        arrives = max(arrives, network.timeline.now + network.delay())
+        network.timeline.at(arrives) { [self] in
+            isListening = false
+            deliver()
+        }
+    }
+
+    private func deliver() {
+        guard !isOver, let conversation else { return }
+        if peer.receivedCount > 0 {
+            conversation.received(peer.take(network.piece(of: peer.receivedCount)))
+            if peer.receivedCount > 0 { return hear() }
+        }
+        guard peer.sawEnd, !hasSaidEnd, !isOver else { return }
+        hasSaidEnd = true
+        let isReset = peer.sawReset
+        if peer.isClosed {
+            over()
+            self.conversation = nil
+        }
+        conversation.ended(isReset: isReset)
+    }
+}

@@ -1,0 +1,174 @@
+import Reactor
+import Synchronization
+
+/// Everything of one run: three gateways, what they call, who calls them, and the faults that a seed brings.
+final class World {
+    let seed: UInt64
+    let timeline = Timeline()
+    let journal: Journal
+    let verdicts: Verdicts
+    let network: Network
+    let tokens: Tokens
+    private(set) var gateways: [GatewayProcess] = []
+    private(set) var callers: [Caller] = []
+    private(set) var issuer: OAuthIssuer!
+    private(set) var upstreams: [Upstream] = []
+    /// Nil where the gateways are no fleet.
+    private(set) var redis: RedisServer?
+    let plan: FaultPlan
+    private var turns: Draw
+    /// Host names that resolve now.
+    var lostNames: Set<String> = []
+
+    /// Data loops of each gateway.
+    static let loops = 2
+    static let listener = "127.0.0.1:8080"
+    static let routes = ["service", "person", "none"]
+    /// Nobody waits longer, in nanoseconds.
+    static let patience: UInt64 = .seconds(180)
+    /// Seconds that faults are over before the end is looked at.
+    static let rest: UInt64 = .seconds(400)
+
+    struct Size {
+        var gateways = 3
+        var callers = 60
+        /// Nanoseconds of virtual time in which callers ask.
+        var duration: UInt64 = .seconds(30)
+    }
+    let size: Size
+
+    /// Nothing is broken in this run.
+    var isCalm: Bool { plan.isCalm }
+
+    init(seed: UInt64, size: Size, plan: FaultPlan, keepsLines: Int = 0) throws {
+        self.seed = seed
+        self.size = size
+        self.plan = plan
+        journal = Journal(timeline, keeps: keepsLines)
+        verdicts = Verdicts(timeline, journal)
+        network = Network(timeline, seed: seed)
+        tokens = Tokens(seed: seed)
+        turns = Draw(seed, Purpose.turns)
+        let secret = tokens.secret("cs")
+        let password = tokens.secret("pw")
+        issuer = OAuthIssuer(self, clients: ["service": secret, "person": secret])
+        issuer.passwords["anna"] = password
+        network.serve("10.0.0.1:9001") { [unowned self] in issuer.accept($0) }
+        for number in 0..<2 {
+            let upstream = Upstream(self, name: "api\(number)", number: UInt64(number))
+            upstreams.append(upstream)
+            network.serve("10.0.1.\(number + 1):9000") { upstream.accept($0) }
+        }
+        if Self.isFleet(seed) {
+            let redis = RedisServer(self)
+            self.redis = redis
+            network.serve(Self.redisAddress) { redis.accept($0) }
+        }
+        for number in 0..<size.gateways {
+            let gateway = GatewayProcess(self, number: number)
+            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "KEY": Self.storeKey] }
+            gateways.append(gateway)
+        }
+        callers = (0..<size.callers).map { Caller(self, number: $0) }
+    }
+
+    static let redisAddress = "10.0.2.1:6379"
+    private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
+
+    /// Two seeds of three have a fleet; with the third each gateway is alone.
+    static func isFleet(_ seed: UInt64) -> Bool { seed % 3 != 0 }
+
+    func configuration(of number: Int) -> String {
+        let shared = "{url: \"redis://redis.example:6379\", allow_cleartext: true, format: new}"
+        return """
+            name: gate\(number)
+            threads: \(Self.loops)
+            sandbox: off
+            log: {access: all, format: text}
+            admin: off
+            \(redis == nil ? "" : "store: {key: env:KEY, shared: \(shared)}")
+            identities:
+              service:
+                oauth2:
+                  token_url: "http://issuer.example:9001/token"
+                  client_id: service
+                  client_secret: env:SECRET
+                network: {allow_cleartext: true}
+              person:
+                oauth2:
+                  token_url: "http://issuer.example:9001/token"
+                  client_id: person
+                  client_secret: env:SECRET
+                  grant: password
+                  username: anna
+                  password: env:PASSWORD
+                network: {allow_cleartext: true}
+            routes:
+              - {listen: "\(Self.listener)", match: {path: /service/}, to: "http://api0.example:9000", use: service, allow_cleartext: true}
+              - {listen: "\(Self.listener)", match: {path: /person/}, to: "http://api1.example:9000", use: person, allow_cleartext: true}
+              - {listen: "\(Self.listener)", match: {path: /}, to: "http://api0.example:9000", use: none}
+
+            """
+    }
+
+    func process(of gateway: Int) -> ProcessName { gateways[gateway].name }
+
+    func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {
+        if lostNames.contains(host) { return .failure(.unavailable) }
+        let addresses = [
+            "issuer.example": "10.0.0.1", "api0.example": "10.0.1.1", "api1.example": "10.0.1.2",
+            "redis.example": "10.0.2.1",
+        ]
+        guard let text = addresses[host], let address = SocketAddress(host: text, port: 0) else {
+            return .failure(.notFound)
+        }
+        return .success([address])
+    }
+
+    // MARK: - Running
+
+    /// Runs to the end: the load, a rest in which everything must come to its end, and the look at what is left.
+    func run() throws {
+        for gateway in gateways { try gateway.start() }
+        settle()
+        plan.schedule(in: self)
+        for caller in callers { caller.begin() }
+        advance(to: size.duration)
+        plan.heal(self)
+        for caller in callers { caller.stop() }
+        advance(to: size.duration + World.patience)
+        for caller in callers {
+            caller.look()
+            caller.hangUp()
+        }
+        advance(to: size.duration + World.rest)
+        for gateway in gateways { gateway.checkNothingIsLeft() }
+    }
+
+    /// Lets time pass up to a moment, with all that happens until then.
+    private func advance(to end: UInt64) {
+        while true {
+            let times = [timeline.next] + gateways.map(\.nextDeadline)
+            guard let next = times.compactMap({ $0 }).min(), next <= end else { break }
+            timeline.move(to: next)
+            for gateway in gateways { gateway.setClocks() }
+            while timeline.step() {}
+            settle()
+        }
+        timeline.move(to: end)
+        for gateway in gateways { gateway.setClocks() }
+        settle()
+    }
+
+    /// Turns loops, in an order that the seed draws, until none has anything to do: the order in which threads come to run at one moment.
+    private func settle() {
+        for _ in 0..<1_000_000 {
+            var busy: [(gateway: GatewayProcess, loop: Int)] = []
+            for gateway in gateways { for loop in gateway.busyLoops() { busy.append((gateway, loop)) } }
+            guard !busy.isEmpty else { return }
+            let chosen = turns.element(of: busy)
+            chosen.gateway.turn(chosen.loop)
+        }
+        verdicts.expect(false, .endlessWait, "loops do not come to rest")
+    }
+}
