@@ -56,10 +56,11 @@ final class OAuthIssuer {
         }
         let wire: Wire
         let process: ProcessName
+        let client: String
         var isAnswered = false
         var token: Tokens.Access?
-        /// The whole answer was read.
-        var wasRead = false
+        /// When the whole answer was read.
+        var readAt: UInt64?
     }
 
     /// - Parameter clients: secrets by id.
@@ -131,22 +132,31 @@ final class OAuthIssuer {
             world.verdicts.expect(
                 last.isAnswered || last.wire.isAbandoned, .oneGrant,
                 "g\(wire.gateway) asks for \(client) while its last request is under way")
-            if last.wasRead, let token = last.token, let now = world.tokens.access[token.text] {
-                let life = token.end - token.given
-                let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
-                world.verdicts.expect(
-                    now.isRefused || token.given <= world.gateways[wire.gateway].jumpedAt || left * 100 < life * 40
-                        || life < .seconds(5), .servedToken,
-                    "g\(wire.gateway) asks for \(client) although its token is good for \(left / 1_000_000) ms more")
-            }
         }
-        grants[key] = Grant(wire: wire, process: process)
+        looksForGoodToken(client, wire, process)
+        grants[key] = Grant(wire: wire, process: process, client: client)
         guard let redis = world.redis, redis.isCalm else { return }
         for (other, grant) in grants where other.client == client && other.gateway != wire.gateway {
             world.verdicts.expect(
                 grant.isAnswered || grant.wire.isAbandoned, .oneGrant,
                 "g\(wire.gateway) asks for \(client) while g\(other.gateway)'s request is under way, in a calm fleet")
         }
+    }
+
+    /// Nobody asks for a token while the one in service is good: its own last one, or in a fleet that is calm the last one of all.
+    private func looksForGoodToken(_ client: String, _ wire: Wire, _ process: ProcessName) {
+        if let redis = world.redis, !redis.isCalm { return }
+        let known = grants.values.filter {
+            $0.client == client && knows(process, what: $0.process, readAt: $0.readAt)
+        }
+        guard let token = known.compactMap(\.token).max(by: { $0.given < $1.given }),
+            let now = world.tokens.access[token.text], token.given > world.gateways[wire.gateway].jumpedAt
+        else { return }
+        let life = token.end - token.given
+        let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
+        world.verdicts.expect(
+            now.isRefused || left * 100 < life * 40 || life < .seconds(5), .servedToken,
+            "\(process) asks for \(client) although its token is good for \(left / 1_000_000) ms more")
     }
 
     /// What spends something is done under a lock of the fleet.
@@ -235,7 +245,7 @@ final class OAuthIssuer {
             text += #","refresh_token":"\#(next)""#
         }
         return Made(bytes: Answer.json(200, text + "}")) { [self] in
-            if grants[key]?.wire === wire { grants[key]?.wasRead = true }
+            if grants[key]?.wire === wire { grants[key]?.readAt = world.timeline.now }
             guard let refresh, let index = families[client]?.firstIndex(where: { $0.text == refresh }) else { return }
             families[client]?[index].readAt = world.timeline.now
         }
