@@ -34,7 +34,7 @@ extension BlockReader {
         if duration(key) > limit { refuse(key, "must be at most \(text)") }
     }
 
-    /// Clear text to an issuer needs to be asked for, except on this machine (docs/design/security.md#invariant-4).
+    /// Clear text to an issuer needs to be asked for, except on this machine (docs/security/guarantees.md#invariant-4).
     /// - Parameter allowsQuery: whether the URL may have one.
     package func checkURL(_ key: String, of network: Network, allowsQuery: Bool = true) {
         guard let url = httpURL(key) else { return }

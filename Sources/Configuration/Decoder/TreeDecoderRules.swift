@@ -1,4 +1,4 @@
-/// Rules between routes, identities, listeners and the store, which no key can check alone (docs/design/security.md).
+/// Rules between routes, identities, listeners and the store, which no key can check alone (docs/security/guarantees.md).
 extension TreeDecoder {
     mutating func checkRoute(_ route: Route, _ reader: BlockReader, place: String) {
         checkPorts(route, reader, place: place)

@@ -1,8 +1,8 @@
 import CYAML
 import Glibc
 
-/// The parts of the file system that a process needs to serve a configuration (docs/design/security.md#invariant-16): paths, each with all
-/// below it.
+/// The parts of the file system that a process needs to serve a configuration (docs/security/guarantees.md#invariant-16): paths, each with
+/// all below it.
 ///
 /// Folders, not files: a renewed secret or certificate is another file in the same folder, and Kubernetes swaps a link beside it.
 public struct FileNeeds: Sendable, Equatable {

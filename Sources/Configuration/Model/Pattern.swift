@@ -1,5 +1,5 @@
 /// A regular expression for received bytes. It is a subset that runs in linear time: no backreference, no look-around, and a
-/// bounded number of states, so that no input makes it slow (docs/design/security.md#invariant-14).
+/// bounded number of states, so that no input makes it slow (docs/security/guarantees.md#invariant-14).
 ///
 /// `^ $ . | ( ) (?: ) [ ] [^ ]`, `? * + {m} {m,} {m,n}` each also lazy with a `?` behind it, `\d \D \w \W \s \S`, `\t \n \r \f
 /// \v \xHH`, and `\` before any other sign. It finds what Python's `re.search` on bytes finds, but `$` is the very end. There is

@@ -20,7 +20,7 @@ public enum SecretBound {
     public static let commandTime: Int64 = 10_000_000_000
 }
 
-/// Reads the secret that `reference` names (docs/design/security.md#invariant-7); blocks, so never on a data loop.
+/// Reads the secret that `reference` names (docs/security/guarantees.md#invariant-7); blocks, so never on a data loop.
 ///
 /// - Parameters:
 ///   - environment: gives a variable's value.

@@ -14,7 +14,7 @@ extension CallerConnection {
         }
         if let authority = peer.authority {
             // A connection that was made for one host carries no requests for another: CONNECT authority, SNI and Host must agree
-            // (docs/design/security.md#invariant-13).
+            // (docs/security/guarantees.md#invariant-13).
             guard equalsIgnoringCase(requestHost, authority) else { return Fault(.misdirected) }
             return nil
         }

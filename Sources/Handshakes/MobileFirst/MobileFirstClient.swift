@@ -204,7 +204,7 @@ extension MobileFirstRun {
         guard let location = answer.header("Location") else {
             throw .issuerAnswerInvalid(reason: "\(reason): no Location")
         }
-        // The client stays on the configured origin, whatever the server says (docs/design/security.md#invariant-3).
+        // The client stays on the configured origin, whatever the server says (docs/security/guarantees.md#invariant-3).
         let isPath = location.hasPrefix("/") && !location.hasPrefix("//")
         guard isPath || IssuerURL(location)?.origin == handshake.settings.base.origin else {
             throw .issuerAnswerInvalid(reason: "\(reason): Location is at another origin")

@@ -25,7 +25,7 @@ struct RecipeValues {
         var headers: [(name: String, value: String)] = []
     }
 
-    /// Where a template's bytes go, and hence how its values are encoded (docs/design/security.md#invariant-14).
+    /// Where a template's bytes go, and hence how its values are encoded (docs/security/guarantees.md#invariant-14).
     enum Target: Sendable {
         /// The inside of a JSON string.
         case json

@@ -11,7 +11,7 @@ public enum CertificateAuthority: Sendable, Hashable {
     case bundle(AuthorityBundle)
 }
 
-/// Versions of TLS that are spoken at all: 1.2 or better (docs/design/security.md#invariant-6).
+/// Versions of TLS that are spoken at all: 1.2 or better (docs/security/guarantees.md#invariant-6).
 public enum TLSVersion: Sendable, Comparable {
     // The names of the protocol, for which its own spelling is the plain one.
     // swift-format-ignore: AlwaysUseLowerCamelCase

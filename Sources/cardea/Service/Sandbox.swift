@@ -6,7 +6,7 @@ import Reactor
 import Telemetry
 
 /// `sandbox: on`: after the start only the files of the configuration can be opened, and nothing gives that back
-/// (docs/design/security.md#invariant-16).
+/// (docs/security/guarantees.md#invariant-16).
 struct Sandbox {
     private let granted: FileNeeds
 
