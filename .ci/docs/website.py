@@ -16,7 +16,7 @@ from links import ROOT, links, pages, slug  # noqa: E402
 
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 # The kinds of pages, in the order in which a reader needs them; the last is for those who change the program.
-KINDS = (("Start", "start"), ("How-to", "how-to"), ("Reference", "reference"), ("Explanation", "explanation"), ("How it is made", "design"))
+KINDS = (("Start", "start"), ("How-to", "how-to"), ("Reference", "reference"), ("Explanation", "explanation"), ("Security", "security"), ("How it is made", "design"))
 # Letters of a name that fits a column, and columns of a table that does not fit a telephone.
 SHORT_NAME, WIDE_TABLE = 16, 4
 LOOKS = ("site.css", "mark.svg")
@@ -66,7 +66,7 @@ def on_config(config):
     root = pathlib.Path(config["docs_dir"]).resolve()
     nav = [{"Cardea": "README.md"}, {"All pages": "docs/README.md"}]
     nav += [{name: entries(root, folder)} for name, folder in KINDS if (root / "docs" / folder / "README.md").exists()]
-    nav += [{"Words": "docs/glossary.md"}, {"Contributing": "CONTRIBUTING.md"}, {"Security": "SECURITY.md"}, {"Changes": "CHANGELOG.md"}]
+    nav += [{"Words": "docs/glossary.md"}, {"Contributing": "CONTRIBUTING.md"}, {"Reporting a hole": "SECURITY.md"}, {"Changes": "CHANGELOG.md"}]
     config["nav"] = nav
     # Headings have the names that a forge gives them.
     config["mdx_configs"].setdefault("toc", {})["slugify"] = slug
