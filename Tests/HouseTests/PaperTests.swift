@@ -41,9 +41,9 @@ import Testing
         }
     }
 
-    @Test func everyPageOfTheDesignIsInItsIndex() throws {
+    @Test(arguments: ["docs/design/", "docs/security/"]) func everyPageIsInItsIndex(below: String) throws {
         let pages = try Papers.pages()
-        for path in pages.keys.sorted() where path.hasPrefix("docs/design/") && !path.hasSuffix("/README.md") {
+        for path in pages.keys.sorted() where path.hasPrefix(below) && !path.hasSuffix("/README.md") {
             let folder = path.split(separator: "/").dropLast().joined(separator: "/")
             let index = pages["\(folder)/README.md"]
             let links = (index?.links ?? []).map { Self.resolved($0, from: "\(folder)/README.md") }

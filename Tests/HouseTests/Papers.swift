@@ -58,13 +58,29 @@ enum Papers {
     }
 
     /// Names of the test suites that a Swift file declares.
-    static func suites(in text: String) -> [String] {
-        text.split(separator: "struct ").dropFirst().map { String($0.prefix { $0.isLetter || $0.isNumber }) }
+    static func suites(in text: String) -> [String] { names(behind: "struct ", in: text) }
+
+    /// The words of letters and digits that follow a word of the language, such as `extension `.
+    static func names(behind word: String, in text: String) -> [String] {
+        text.split(separator: word, omittingEmptySubsequences: false).dropFirst().map {
+            String($0.prefix { $0.isLetter || $0.isNumber })
+        }
+    }
+
+    /// Names of the functions behind `@Test`, without backquotes.
+    static func tests(in text: String) -> [String] {
+        text.split(separator: "@Test", omittingEmptySubsequences: false).dropFirst().compactMap { part in
+            guard let start = part.firstRange(of: "func ") else { return nil }
+            let rest = part[start.upperBound...]
+            return rest.first == "`"
+                ? String(rest.dropFirst().prefix { $0 != "`" })
+                : String(rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
+        }
     }
 
     /// Names of the functions that a Python file declares at its top level.
     static func functions(in text: String) -> [String] {
-        text.split(separator: "\ndef ").dropFirst().map {
+        text.split(separator: "\ndef ", omittingEmptySubsequences: false).dropFirst().map {
             String($0.prefix { $0.isLetter || $0.isNumber || $0 == "_" })
         }
     }
