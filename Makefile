@@ -147,6 +147,10 @@ test-address:
 test-budgets:
 	@.ci/step 'build of the budgets' env CARDEA_TESTS=Budgets $(SWIFT) build --build-tests $(BUDGETS)
 	@.ci/step 'budgets' env CARDEA_TESTS=Budgets $(SWIFT) test --skip-build --quiet $(BUDGETS) --filter Budgets
+	@.ci/step 'build of the simulation' env CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
+	@# The same histories each time, then some that nobody has seen.
+	@.ci/step 'simulation' .build/budgets/release/cardea-sim --seeds 24 --within 60
+	@.ci/step 'simulation, fresh seeds' .build/budgets/release/cardea-sim --seed $$(date +%s) --seeds 24 --within 40
 
 .PHONY: test-binary
 test-binary:

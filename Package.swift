@@ -188,9 +188,9 @@ let package = Package(
         .executableTarget(
             name: "cardea-sim",
             dependencies: [
-                "CLua", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping", "Reactor",
+                "CLua", "CSQLite", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping", "Reactor",
                 "ScriptedKernel", "ScriptedWorld",
-                "Telemetry", "World", .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "Telemetry", "TokenStore", "World", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets
         // are one executable, so one of them depends on it.

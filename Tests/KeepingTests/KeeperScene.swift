@@ -302,6 +302,8 @@ final class MemoryStore: RowStore {
         for step in waiting { step() }
     }
 
+    func turn() {}
+
     func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         switch disk {
         // What writes nothing needs no space.

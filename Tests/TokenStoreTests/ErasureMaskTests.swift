@@ -98,6 +98,8 @@ private final class SlowDisk: RowStore {
     var rows: [StoredRow] { state.withLock { $0.rows } }
 
     /// - Parameter fault: nil: the change is made.
+    func turn() {}
+
     func answer(with fault: StoreFault.Kind? = nil) {
         let completion = state.withLock { state in
             let (changes, completion) = state.waiting.removeFirst()

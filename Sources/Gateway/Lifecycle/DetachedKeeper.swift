@@ -38,7 +38,7 @@ struct DetachedKeeper {
         let compiled = try CompiledConfiguration(
             configuration, environment: environment, persists: persists, cache: cache, loops: 1, platform: platform)
         plan = compiled.plan
-        opened = Gateway.openStore(configuration, environment: environment, events: events, time: platform.time)
+        opened = Gateway.openStore(configuration, environment: environment, events: events, platform: platform)
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: loop), cache: cache, events: events, resolver: resolver,

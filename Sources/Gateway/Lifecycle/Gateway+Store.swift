@@ -24,8 +24,9 @@ extension Gateway {
 
     static func openStore(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, events: EventLog,
-        time: any TimeSource
+        platform: Platform
     ) -> OpenedStore {
+        let time = platform.time
         guard let path = configuration.store.path else { return OpenedStore(store: nil, state: .none) }
         let keys = StoreKeys(configuration, path: path, environment: environment)
         let ring: SealingKeyRing
@@ -39,6 +40,8 @@ extension Gateway {
         options.spilledKinds = RowKind.spilled
         options.lastingKinds = RowKind.lasting
         options.time = time
+        options.disk = platform.disk
+        options.hasThread = platform.storeHasThread
         let store = TokenStore(path: path, keys: ring, options: options)
         let workshop = StoreWorkshop(store, keys)
         let file = LogField("path", .name(path))

@@ -102,7 +102,7 @@ public final class Gateway: Sendable {
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)
         beforeStore()
         let opened = Self.openStore(
-            configuration, environment: environment, events: log.events, time: platform.time)
+            configuration, environment: environment, events: log.events, platform: platform)
         store = opened.store
         workshop = opened.workshop
         do {

@@ -1,5 +1,6 @@
 internal import Reactor
 internal import TLS
+internal import TokenStore
 internal import World
 
 /// The services that a gateway takes from the machine that it runs on: clocks, randomness, the kernel of each loop, names, and threads.
@@ -11,6 +12,10 @@ public struct Platform: Sendable {
     let kernel: @Sendable () -> Kernel
     let names: @Sendable () throws(LoopFault) -> any NameResolver
     let blocking: @Sendable () throws(LoopFault) -> any BlockingWork
+    /// Where the store's files are.
+    var disk: any StoreDisk = MachineDisk()
+    /// The store has a thread; else whoever made the platform turns it.
+    var storeHasThread = true
     /// Starts a thread that nobody waits for.
     let start: @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) throws(WorkerThreadFault) -> Void
 

@@ -6,10 +6,11 @@ final class Database {
     private let handle: OpaquePointer
 
     /// Opens an existing file for reading and writing.
-    init(path: String) throws(TableFault) {
+    /// - Parameter vfs: the name of SQLite's virtual file system; nil: this machine's.
+    init(path: String, vfs: String? = nil) throws(TableFault) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-        let code = sqlite3_open_v2(path, &opened, flags, nil)
+        let code = sqlite3_open_v2(path, &opened, flags, vfs)
         guard code == SQLITE_OK, let opened else {
             let text = String(cString: sqlite3_errstr(code))
             sqlite3_close_v2(opened)

@@ -32,7 +32,7 @@ final class RowTable {
         path: String, keys: SealingKeyRing, options: StoreOptions, now: Int64, census: inout StoreCensus,
         rows: inout [StoredRow]
     ) throws(TableFault) {
-        database = try Database(path: path)
+        database = try Database(path: path, vfs: options.disk.sqlite)
         self.keys = keys
         spilled = options.spilledKinds
         repairs = options.repairs
@@ -60,12 +60,12 @@ final class RowTable {
 extension RowTable {
     /// Makes an empty store. It gets its mark and schema under another name and appears whole, so that no crash leaves a file
     /// at `path` of which nobody can say whose it is.
-    static func create(_ path: String) throws(TableFault) {
-        let fresh = path + ".new"
-        StoreFile.removeLeftovers(path)
-        try StoreFile.createEmpty(fresh)
+    static func create(_ file: StoreFile) throws(TableFault) {
+        let fresh = StoreFile(file.path + ".new", file.disk)
+        file.removeLeftovers()
+        try fresh.createEmpty()
         do throws(TableFault) {
-            let database = try Database(path: fresh)
+            let database = try Database(path: fresh.path, vfs: fresh.disk.sqlite)
             database.setCheckpointOnClose(true)
             // Freed pages can be given back in steps, without a second copy of the file.
             try database.run(
@@ -84,10 +84,10 @@ extension RowTable {
                     """)
             }
         } catch {
-            StoreFile.removeLeftovers(path)
+            file.removeLeftovers()
             throw error
         }
-        try StoreFile.publish(fresh, as: path)
+        try file.publish(fresh)
     }
 
     /// Up to this size, in bytes, a file is checked as a whole at opening: a fraction of a second.

@@ -11,6 +11,10 @@ public struct StoreOptions: Sendable {
     public var lastingKinds: Set<UInt8> = []
     /// Tells which rows have long expired.
     public var time: any TimeSource = SystemTime()
+    /// Where the files are.
+    public var disk: any StoreDisk = MachineDisk()
+    /// The store has a thread; else whoever made it calls `turn` whenever there may be something to do.
+    public var hasThread = true
     /// A damaged file is set aside, rows of no use are deleted, a missing file is made. Without, such a file is not opened and nothing is
     /// changed.
     public var repairs = true

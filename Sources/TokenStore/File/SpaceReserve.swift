@@ -1,4 +1,3 @@
-internal import CSQLite
 internal import Glibc
 
 /// Space on the disk that is held back for deletions, and another for rows that cannot be had anew. SQLite writes a deletion to its log
@@ -7,7 +6,7 @@ internal import Glibc
 ///
 /// Blocks of a file without a name: nothing is left of them when the process ends. Lives on the store's thread.
 struct SpaceReserve: ~Copyable {
-    private let descriptor: Int32
+    private let file: any NamelessFile
     /// The space to hold, in bytes.
     let whole: Int
     /// Less than `whole` on a disk that had no more.
@@ -21,12 +20,10 @@ struct SpaceReserve: ~Copyable {
     /// Too little to be of use below it.
     private static let least = 32 << 10
 
-    private init(_ descriptor: Int32, whole: Int) {
-        self.descriptor = descriptor
+    private init(_ file: any NamelessFile, whole: Int) {
+        self.file = file
         self.whole = whole
     }
-
-    deinit { close(descriptor) }
 }
 
 extension SpaceReserve {
@@ -34,20 +31,18 @@ extension SpaceReserve {
     /// - Parameters:
     ///   - folder: the database's.
     ///   - most: in bytes; of a small disk one part of `share`.
-    static func made(in folder: String, _ bound: (most: Int, share: Int)) -> SpaceReserve? {
-        let descriptor = cardea_nameless_file(folder)
-        guard descriptor >= 0 else { return nil }
-        var disk = statvfs()
-        let isKnown = fstatvfs(descriptor, &disk) == 0
+    static func made(
+        on disk: any StoreDisk, in folder: String, _ bound: (most: Int, share: Int)
+    ) -> SpaceReserve? {
+        guard let file = disk.nameless(in: folder) else { return nil }
+        let size = file.disk
+        let blocks = size?.blocks ?? 0
         // A disk in memory may have no bound of its own.
-        let part = min(Int(clamping: disk.f_blocks) / bound.share, bound.most) * Int(clamping: disk.f_frsize)
-        let whole = disk.f_blocks == 0 ? bound.most : min(part, bound.most)
-        let fault = isKnown && whole >= least ? cardea_reserve(descriptor, whole) : EINVAL
-        guard fault == 0 || fault == ENOSPC || fault == EDQUOT else {
-            close(descriptor)
-            return nil
-        }
-        var reserve = SpaceReserve(descriptor, whole: whole)
+        let part = min(blocks / bound.share, bound.most) * (size?.octets ?? 0)
+        let whole = blocks == 0 ? bound.most : min(part, bound.most)
+        let fault = size != nil && whole >= least ? file.take(whole) : EINVAL
+        guard fault == 0 || fault == ENOSPC || fault == EDQUOT else { return nil }
+        var reserve = SpaceReserve(file, whole: whole)
         reserve.hold()
         return reserve
     }
@@ -64,18 +59,18 @@ extension SpaceReserve {
 
     /// Gives it to whoever writes next: it is ours no more, and another program may be quicker.
     mutating func release() {
-        ftruncate(descriptor, 0)
+        file.cut(to: 0)
         held = 0
     }
 
     /// - Returns: 0, or an errno.
     private mutating func take(_ bytes: Int) -> Int32 {
-        let fault = cardea_reserve(descriptor, bytes)
+        let fault = file.take(bytes)
         if fault == 0 {
             held = bytes
         } else {
             // A part of it may have been taken before the disk was full.
-            ftruncate(descriptor, off_t(held))
+            file.cut(to: held)
         }
         return fault
     }

@@ -8,7 +8,16 @@ internal import Glibc
 ///     PATH.lock               held with flock(2) by the owner for life; never deleted, or two processes could each lock "it"
 ///     PATH.new                a database being made; worthless until renamed
 ///     PATH.damaged-N          set aside
-enum StoreFile {
+struct StoreFile: Sendable {
+    /// The database's.
+    let path: String
+    let disk: any StoreDisk
+
+    init(_ path: String, _ disk: any StoreDisk) {
+        self.path = path
+        self.disk = disk
+    }
+
     /// "CARD" in the header of the database (SQLite's application_id, file offset 68, big-endian).
     static let applicationID: UInt32 = 0x4341_5244
     /// SQLite's user_version, file offset 60, big-endian. Raised when an older program could misread the rows.
@@ -25,28 +34,19 @@ enum StoreFile {
         case failed(Int32)
     }
 
-    /// Whether its file system has less left than a few rows need. False where that cannot be known, as with a quota.
-    static func hasNoSpace(_ path: String) -> Bool {
-        var disk = statvfs()
-        guard statvfs(path, &disk) == 0, disk.f_blocks > 0 else { return false }
-        // Space that is kept for root is for nobody else.
-        let blocks = Int(clamping: geteuid() == 0 ? disk.f_bfree : disk.f_bavail)
-        return blocks < (32 << 10) / max(1, Int(clamping: disk.f_frsize))
-    }
-
     /// Judges by the header. `ours` says whose it is, not that it is whole.
-    static func inspect(_ path: String) -> Verdict {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return errno == ENOENT ? .absent : .failed(errno) }
-        guard status.st_mode & S_IFMT == S_IFREG else { return .notOurs("not a regular file") }
-        guard status.st_uid == geteuid() || geteuid() == 0 else { return .notOurs("owned by another user") }
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { return .failed(errno) }
-        defer { Glibc.close(descriptor) }
-        var header = [UInt8](repeating: 0, count: 100)
-        let count = pread(descriptor, &header, header.count, 0)
-        guard count >= 0 else { return .failed(errno) }
-        header.removeLast(header.count - count)
+    func inspect() -> Verdict {
+        switch disk.status(of: path, follows: false) {
+        case .failure(let fault): return fault.number == ENOENT ? .absent : .failed(fault.number)
+        case .success(let file) where !file.isRegular: return .notOurs("not a regular file")
+        case .success(let file) where !file.isOurs: return .notOurs("owned by another user")
+        case .success: break
+        }
+        let header: [UInt8]
+        switch disk.beginning(of: path, count: 100) {
+        case .failure(let fault): return .failed(fault.number)
+        case .success(let bytes): header = bytes
+        }
         // No bytes, zeros, or the beginning of a header are what a power failure leaves of a new file: nothing of anybody's.
         let magic = Array("SQLite format 3".utf8) + [0]
         if header.allSatisfy({ $0 == 0 }) { return .damaged }
@@ -54,53 +54,57 @@ enum StoreFile {
             return .notOurs("not a SQLite database")
         }
         guard header.count == 100 else { return .damaged }
-        let identity = number(header[68..<72])
-        guard identity == applicationID else { return .notOurs("a SQLite database of another application") }
-        let version = number(header[60..<64])
-        return version > schemaVersion ? .newer(Int(version)) : .ours
+        let identity = Self.number(header[68..<72])
+        guard identity == Self.applicationID else { return .notOurs("a SQLite database of another application") }
+        let version = Self.number(header[60..<64])
+        return version > Self.schemaVersion ? .newer(Int(version)) : .ours
     }
 
-    /// Identity of a file on its file system; nil when there is none.
-    static func identity(_ path: String) -> [UInt64]? {
-        var status = stat()
-        return stat(path, &status) == 0 ? [UInt64(status.st_dev), UInt64(status.st_ino)] : nil
-    }
+    /// Identity of the file on its file system; nil when there is none.
+    var identity: [UInt64]? { try? disk.status(of: path, follows: true).get().identity }
 
     /// In bytes; 0 when there is none.
-    static func size(_ path: String) -> UInt64 {
-        var status = stat()
-        return stat(path, &status) == 0 ? UInt64(clamping: status.st_size) : 0
-    }
+    var size: UInt64 { (try? disk.status(of: path, follows: true).get().size) ?? 0 }
+    /// Of the write-ahead log; 0 when there is none.
+    var logSize: UInt64 { StoreFile(path + "-wal", disk).size }
 
     /// Makes the file private to its owner. True when it was not.
-    static func tightenMode(_ path: String) -> Bool {
-        var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return false }
-        return chmod(path, 0o600) == 0
+    func tightenMode() -> Bool {
+        guard case .success(let file) = disk.status(of: path, follows: false), !file.isPrivate else { return false }
+        return disk.makePrivate(path)
     }
 
-    /// Renames the database and its logs to the first free `PATH.damaged-N`; answers that path, or nil with `errno` set.
-    static func setAside(_ path: String) -> String? {
+    /// Renames the database and its logs to the first free `PATH.damaged-N`.
+    /// - Returns: that path, or a number of `errno`.
+    func setAside() -> DiskResult<String> {
         var number = 1
-        while number < maximumSetAside, access("\(path).damaged-\(number)", F_OK) == 0 { number += 1 }
+        while number < Self.maximumSetAside, disk.exists("\(path).damaged-\(number)") { number += 1 }
         let target = "\(path).damaged-\(number)"
         // The log goes first: a crash in between leaves a database without its log, which is found damaged again or merely
         // old; the other order would leave a log that SQLite applies to the new database.
-        for suffix in logSuffixes where access(path + suffix, F_OK) == 0 {
-            guard rename(path + suffix, target + suffix) == 0 else { return nil }
+        for suffix in Self.logSuffixes + [""] where suffix.isEmpty || disk.exists(path + suffix) {
+            let fault = disk.rename(path + suffix, to: target + suffix)
+            guard fault == 0 else { return .failure(DiskErrno(fault)) }
         }
-        guard rename(path, target) == 0 else { return nil }
-        synchronizeDirectory(of: path)
-        return target
+        disk.synchronizeFolder(of: path)
+        return .success(target)
     }
 
-    /// Makes an empty file with mode 0600, whatever the umask; SQLite gives its logs the same mode.
-    static func createEmpty(_ path: String) throws(TableFault) {
-        let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .system(errno) }
-        defer { Glibc.close(descriptor) }
-        guard fchmod(descriptor, 0o600) == 0 else { throw .system(errno) }
-        giveToOwner(descriptor, ofFolderOf: path)
+    func createEmpty() throws(TableFault) {
+        let fault = disk.create(path)
+        guard fault == 0 else { throw .system(fault) }
+    }
+
+    func publish(_ fresh: StoreFile) throws(TableFault) {
+        let fault = disk.rename(fresh.path, to: path)
+        guard fault == 0 else { throw .system(fault) }
+        disk.synchronizeFolder(of: path)
+    }
+
+    /// Removes what an interrupted making left behind, and logs whose database is gone.
+    func removeLeftovers() {
+        for suffix in [""] + Self.logSuffixes { disk.remove(path + ".new" + suffix) }
+        for suffix in Self.logSuffixes { disk.remove(path + suffix) }
     }
 
     /// A file that root has just made belongs to the owner of its folder: root makes it for the gateway (`cardea check --live`, `cardea
@@ -110,17 +114,6 @@ enum StoreFile {
         var folder = stat()
         guard geteuid() == 0, stat(directory(of: path), &folder) == 0, folder.st_uid != 0 else { return }
         _ = fchown(descriptor, folder.st_uid, folder.st_gid)
-    }
-
-    static func publish(_ fresh: String, as path: String) throws(TableFault) {
-        guard rename(fresh, path) == 0 else { throw .system(errno) }
-        synchronizeDirectory(of: path)
-    }
-
-    /// Removes what an interrupted making left behind, and logs whose database is gone.
-    static func removeLeftovers(_ path: String) {
-        for suffix in [""] + logSuffixes { unlink(path + ".new" + suffix) }
-        for suffix in logSuffixes { unlink(path + suffix) }
     }
 
     /// Makes a rename or a creation in the directory of `path` last through a power failure.
@@ -142,35 +135,4 @@ enum StoreFile {
     }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> UInt32 { bytes.reduce(0) { $0 << 8 | UInt32($1) } }
-}
-
-/// Ownership of a store, for as long as this value lives or the process does. The kernel gives it up at any kind of death.
-struct StoreLock: ~Copyable {
-    private let descriptor: Int32
-
-    enum Refusal: Error {
-        case heldByAnother
-        case failed(Int32)
-    }
-
-    init(_ path: String) throws(Refusal) {
-        // What was there before is nobody's to give away: it may be a link to a file of somebody else.
-        let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        let descriptor =
-            made >= 0 || errno != EEXIST ? made : Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .failed(errno) }
-        if made >= 0 { StoreFile.giveToOwner(made, ofFolderOf: path) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let number = errno
-            Glibc.close(descriptor)
-            throw number == EWOULDBLOCK ? .heldByAnother : .failed(number)
-        }
-        self.descriptor = descriptor
-    }
-
-    /// Unlocked by name, not only closed: a child that was forked and has not come to its exec yet holds the same lock.
-    deinit {
-        flock(descriptor, LOCK_UN)
-        Glibc.close(descriptor)
-    }
 }

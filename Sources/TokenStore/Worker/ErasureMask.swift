@@ -56,6 +56,9 @@ public final class ErasureMask: RowStore {
 }
 
 extension ErasureMask {
+    /// See `RowStore`.
+    public func turn() { base.turn() }
+
     /// Deletions that failed, or are under way.
     public var standing: [StoreChange] {
         state.withLock { state in

@@ -83,11 +83,11 @@ extension StoreWorker {
 
     private func hasRoom() -> Bool {
         // Another disk may be in its place, and has its own room.
-        if case .owner = state, StoreFile.identity(path) != identity { drop() }
+        if case .owner = state, file.identity != identity { drop() }
         guard case .owner(let table) = state, let whole = reserve?.whole else { return true }
         guard reserve?.refill() == true, lastingReserve?.refill() != false else { return false }
         // The log grows past its bound where it cannot be moved.
-        return StoreFile.size(path + "-wal") <= whole || table.checkpoint()
+        return file.logSize <= whole || table.checkpoint()
     }
 
     /// Rows that were read at the opening and not taken yet are as old as that: of a disk that was slow, what was forgotten since then

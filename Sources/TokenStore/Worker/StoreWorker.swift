@@ -10,11 +10,13 @@ final class StoreWorker: @unchecked Sendable {
     let path: String
     private var keys: SealingKeyRing
     let options: StoreOptions
+    /// The database.
+    let file: StoreFile
     let queue: OperationQueue
     let shared = Mutex(Shared())
 
     var state = State.unopened
-    private var lock: StoreLock?
+    private var lock: (any StoreLock)?
     /// Device and inode of the open database: a file that was deleted or replaced under us takes writes without keeping them.
     var identity: [UInt64]?
     /// The time that was given with the last opening.
@@ -49,49 +51,56 @@ final class StoreWorker: @unchecked Sendable {
         self.path = path
         self.keys = keys
         self.options = options
+        file = StoreFile(path, options.disk)
         queue = OperationQueue(limit: max(options.queueLimit, 1))
     }
 
     /// Runs until it is told to close.
-    func run() {
-        while true {
-            var commits: [Operation] = []
-            var bytes = 0
-            // While a job is under way it goes on whenever nothing else waits, and after each batch.
-            for operation in queue.take(waits: job == nil) {
-                switch operation.work {
-                case .commit(let changes):
-                    commits.append(operation)
-                    bytes += changes.reduce(0) { $0 + $1.bytes }
-                    if bytes > Self.batchBytes {
-                        commit(commits)
-                        commits = []
-                        bytes = 0
-                    }
-                    continue
-                // A lookup does not wait for the disk of changes to other rows.
-                case .fetch(let kind, let key, let completion)
-                where !commits.contains(where: { $0.changes(kind: kind, key: key) }):
-                    completion(fetch(kind: kind, key: key))
-                    continue
-                default: break
+    func run() { while turn(waits: true) {} }
+
+    /// Does a batch of what waits, and a step of a job.
+    /// - Parameter waits: until there is something, unless a job is under way: that goes on whenever nothing else waits, and after each batch.
+    /// - Returns: false once it was told to close.
+    func turn(waits: Bool) -> Bool {
+        var commits: [Operation] = []
+        var bytes = 0
+        for operation in queue.take(waits: waits && job == nil) {
+            switch operation.work {
+            case .commit(let changes):
+                commits.append(operation)
+                bytes += changes.reduce(0) { $0 + $1.bytes }
+                if bytes > Self.batchBytes {
+                    commit(commits)
+                    commits = []
+                    bytes = 0
                 }
-                // Order is kept: what was put before a flush is on disk when the flush is done.
-                commit(commits)
-                commits = []
-                bytes = 0
-                if case .close = operation.work {
-                    endJob(StoreFault(.closed, "the store was closed"))
-                    close(StoreFault(.closed, "the store was closed"))
-                    operation.completion(.success(()))
-                    return
-                }
-                perform(operation)
+                continue
+            // A lookup does not wait for the disk of changes to other rows.
+            case .fetch(let kind, let key, let completion)
+            where !commits.contains(where: { $0.changes(kind: kind, key: key) }):
+                completion(fetch(kind: kind, key: key))
+                continue
+            default: break
             }
+            // Order is kept: what was put before a flush is on disk when the flush is done.
             commit(commits)
-            stepJob()
+            commits = []
+            bytes = 0
+            if case .close = operation.work {
+                endJob(StoreFault(.closed, "the store was closed"))
+                close(StoreFault(.closed, "the store was closed"))
+                operation.completion(.success(()))
+                return false
+            }
+            perform(operation)
         }
+        commit(commits)
+        stepJob()
+        return true
     }
+
+    /// A turn would find something to do. On the thread that turns it.
+    var hasWork: Bool { job != nil || queue.count > 0 }
 }
 
 // MARK: - Operations
@@ -134,8 +143,8 @@ extension StoreWorker {
 
     private func measure() -> Result<StoreSize, StoreFault> {
         var size = StoreSize()
-        size.databaseBytes = StoreFile.size(path)
-        size.logBytes = StoreFile.size(path + "-wal")
+        size.databaseBytes = file.size
+        size.logBytes = file.logSize
         let outcome = attempt(counts: false) { (table) throws(TableFault) in
             size.rows = try table.countRows()
         }
@@ -198,7 +207,7 @@ extension StoreWorker {
     ) -> Result<Void, StoreFault> {
         for round in 0..<2 {
             if let refusal = refusal() { return .failure(refusal) }
-            if case .owner = state, StoreFile.identity(path) != identity { drop() }
+            if case .owner = state, file.identity != identity { drop() }
             if case .failing = state {
                 switch openTable() {
                 case .owner, .setAside: break
@@ -208,7 +217,8 @@ extension StoreWorker {
             guard let fault = once(work) else {
                 guard counts else { return .success(()) }
                 // A commit that fitted into blocks that the log had already says nothing of a disk that is full.
-                let isFull = shared.withLock { $0.condition.degraded?.kind == .full } && StoreFile.hasNoSpace(path)
+                let isFull =
+                    shared.withLock { $0.condition.degraded?.kind == .full } && options.disk.hasNoSpace(at: path)
                 shared.withLock {
                     $0.condition.commits &+= 1
                     if !isFull { $0.condition.degraded = nil }
@@ -217,7 +227,9 @@ extension StoreWorker {
             }
             let told = record(fault.storeFault)
             if fault.needsReopening { drop() }
-            guard fault.kind == .damage, round == 0, options.repairs, setAside() != nil else { return .failure(told) }
+            guard fault.kind == .damage, round == 0, options.repairs, case .success = setAside() else {
+                return .failure(told)
+            }
         }
         return .failure(Self.unopenable)
     }
@@ -258,8 +270,8 @@ extension StoreWorker {
     /// Takes the lock, opens, and if need be replaces, the file.
     private func openTable() -> StoreOpening {
         if lock == nil {
-            do throws(StoreLock.Refusal) {
-                lock = try StoreLock(path + ".lock")
+            do throws(StoreLockRefusal) {
+                lock = try options.disk.lock(path + ".lock")
             } catch {
                 switch error {
                 case .heldByAnother:
@@ -277,8 +289,10 @@ extension StoreWorker {
             case .damaged(let fault):
                 // A new file that is damaged at once says that the disk is.
                 guard round == 0, options.repairs else { return fail(fault) }
-                guard let target = setAside() else { return fail(.system(errno)) }
-                aside = target
+                switch setAside() {
+                case .failure(let fault): return fail(.system(fault.number))
+                case .success(let target): aside = target
+                }
             }
         }
         return fail(.damage("the store is damaged"))
@@ -291,12 +305,12 @@ extension StoreWorker {
     }
 
     private func tryOpening() -> Attempt {
-        switch StoreFile.inspect(path) {
+        switch file.inspect() {
         case .ours: break
         case .absent where !options.repairs: return .ended(fail(.system(ENOENT)))
         case .absent:
             do throws(TableFault) {
-                try RowTable.create(path)
+                try RowTable.create(file)
             } catch {
                 return .ended(fail(error))
             }
@@ -309,7 +323,7 @@ extension StoreWorker {
         }
         var census = StoreCensus()
         var rows: [StoredRow] = []
-        census.modeTightened = StoreFile.tightenMode(path)
+        census.modeTightened = file.tightenMode()
         do throws(TableFault) {
             let table = try RowTable(
                 path: path, keys: keys, options: options, now: now, census: &census, rows: &rows)
@@ -330,12 +344,12 @@ extension StoreWorker {
 
     private func adopt(_ table: RowTable, _ census: StoreCensus, _ rows: [StoredRow]) {
         state = .owner(table)
-        identity = StoreFile.identity(path)
+        identity = file.identity
         if reserve == nil, options.repairs {
             let folder = StoreFile.directory(of: path)
-            reserve = SpaceReserve.made(in: folder, SpaceReserve.forDeletions)
+            reserve = SpaceReserve.made(on: options.disk, in: folder, SpaceReserve.forDeletions)
             if !options.lastingKinds.isEmpty {
-                lastingReserve = SpaceReserve.made(in: folder, SpaceReserve.forLastingRows)
+                lastingReserve = SpaceReserve.made(on: options.disk, in: folder, SpaceReserve.forLastingRows)
             }
         }
         let first = !loaded
@@ -383,10 +397,10 @@ extension StoreWorker {
         lastingReserve = nil
     }
 
-    private func setAside() -> String? {
-        guard let target = StoreFile.setAside(path) else { return nil }
-        shared.withLock { $0.condition.setAside.append(target) }
-        return target
+    private func setAside() -> DiskResult<String> {
+        let outcome = file.setAside()
+        if case .success(let target) = outcome { shared.withLock { $0.condition.setAside.append(target) } }
+        return outcome
     }
 
     private func close(_ refusal: StoreFault) {

@@ -28,6 +28,9 @@ public protocol RowStore: Sendable {
 
     /// Changes cannot be stored, or only some of them with what is held back for them.
     var isDegraded: Bool { get }
+
+    /// Does all that waits, where no thread does it.
+    func turn()
 }
 
 extension RowStore {
@@ -44,6 +47,7 @@ extension RowStore {
         guard !keys.isEmpty else { return [:] }
         let gathering = Gathering(keys.count)
         for key in keys { fetch(kind: kind, key: key) { gathering.add(key, $0) } }
+        turn()
         _ = gathering.whole.wait(milliseconds: milliseconds)
         return gathering.found
     }
@@ -110,6 +114,7 @@ extension TokenStore {
         guard worker.queue.append(Operation(work: .open(now: now, reply), completion: { _ in })) == nil else {
             return .degraded("the store was closed")
         }
+        turn()
         return reply.wait(milliseconds: options.openTimeout)
             ?? .degraded("\(path): the disk did not answer in \(options.openTimeout) ms")
     }
@@ -131,6 +136,7 @@ extension TokenStore {
         guard started.withLock({ $0 }) else { return worker.queue.append(Self.closing) == nil }
         let reply = Reply<Bool>()
         let refusal = worker.queue.append(Operation(work: .close, completion: { _ in reply.give(true) }))
+        turn()
         return refusal == .closed || reply.wait(milliseconds: options.closeTimeout) != nil
     }
 
@@ -152,11 +158,23 @@ extension TokenStore {
     /// The last commit failed.
     public var isDegraded: Bool { worker.shared.withLock { $0.condition.degraded != nil } }
 
+    /// For a store without a thread: does all that waits, on the calling thread.
+    public func turn() {
+        guard !options.hasThread else { return }
+        while worker.hasWork, worker.turn(waits: false) {}
+    }
+
+    /// For a store without a thread: `turn` would find something to do.
+    public var hasWork: Bool { worker.hasWork }
+
     private static let closing = Operation(work: .close, completion: { _ in })
 
     private func start() -> Bool {
         started.withLock { started in
-            guard !started else { return true }
+            guard !started, options.hasThread else {
+                started = true
+                return true
+            }
             let worker = self.worker
             do throws(WorkerThreadFault) {
                 try WorkerThread(name: "cardea-store") { worker.run() }.detach()

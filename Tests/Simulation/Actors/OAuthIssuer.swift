@@ -40,7 +40,8 @@ final class OAuthIssuer {
         var readAt: UInt64?
         /// The process that was given it.
         let reader: ProcessName
-        var isUsed = false
+        /// The access token that came with it.
+        let token: String
     }
 
     struct Refusal {
@@ -57,6 +58,7 @@ final class OAuthIssuer {
         let wire: Wire
         let process: ProcessName
         let client: String
+        let beganAt: UInt64
         var isAnswered = false
         var token: Tokens.Access?
         /// When the whole answer was read.
@@ -130,11 +132,13 @@ final class OAuthIssuer {
         let key = Grant.Key(gateway: wire.gateway, client: client)
         if let last = grants[key], last.process == process {
             world.verdicts.expect(
-                last.isAnswered || last.wire.isAbandoned, .oneGrant,
+                last.isAnswered || last.wire.isAbandoned || last.beganAt <= world.gateways[wire.gateway].reloadedAt,
+                .oneGrant,
                 "g\(wire.gateway) asks for \(client) while its last request is under way")
         }
         looksForGoodToken(client, wire, process)
-        grants[key] = Grant(wire: wire, process: process, client: client)
+        grants[key] = Grant(
+            wire: wire, process: process, client: client, beganAt: world.timeline.now)
         guard let redis = world.redis, redis.isCalm else { return }
         for (other, grant) in grants where other.client == client && other.gateway != wire.gateway {
             world.verdicts.expect(
@@ -150,7 +154,7 @@ final class OAuthIssuer {
             $0.client == client && knows(process, what: $0.process, readAt: $0.readAt)
         }
         guard let token = known.compactMap(\.token).max(by: { $0.given < $1.given }),
-            let now = world.tokens.access[token.text], token.given > world.gateways[wire.gateway].jumpedAt
+            let now = world.tokens.access[token.text], token.given > world.gateways[wire.gateway].letGoAt
         else { return }
         let life = token.end - token.given
         let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
@@ -166,10 +170,19 @@ final class OAuthIssuer {
             redis.hasTurn(process), .fleetLease, "\(process) sends a \(kind) step of \(client) without the turn")
     }
 
-    /// Whether a process can know what another one has read: it is the same one, or the fleet has had the time to tell it.
-    private func knows(_ process: ProcessName, what reader: ProcessName, readAt time: UInt64?) -> Bool {
+    /// Whether a process can know what another one has read: it is the same one, an earlier life of its gateway has kept it, or the fleet has
+    /// had the time to tell it.
+    /// - Parameter isKept: whoever goes on from it has put it into its store before.
+    private func knows(
+        _ process: ProcessName, what reader: ProcessName, readAt time: UInt64?, isKept: Bool = false
+    ) -> Bool {
         guard let time else { return false }
         if reader == process { return true }
+        if isKept, reader.gateway == process.gateway, World.hasStore(world.seed),
+            world.gateways[process.gateway].disk.hasKeptItsWord
+        {
+            return true
+        }
         guard let redis = world.redis, redis.isCalm else { return false }
         return world.timeline.now > time + .seconds(3)
     }
@@ -191,7 +204,7 @@ final class OAuthIssuer {
             let (user, password) = (form["username"] ?? "", form["password"] ?? "")
             for refusal in refusals where refusal.password == password {
                 world.verdicts.expect(
-                    !knows(process, what: refusal.reader, readAt: refusal.readAt), .refusedPassword,
+                    !knows(process, what: refusal.reader, readAt: refusal.readAt, isKept: true), .refusedPassword,
                     "\(process) sends the password of \(user) that was refused to \(refusal.reader)")
             }
             guard passwords[user] == password else {
@@ -210,21 +223,22 @@ final class OAuthIssuer {
     }
 
     private func refreshed(_ client: String, _ text: String, _ wire: Wire, _ process: ProcessName) -> Made {
-        var family = families[client] ?? []
+        let family = families[client] ?? []
         guard let index = family.firstIndex(where: { $0.text == text }) else {
             return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
         }
         if index + 1 < family.count {
             let successor = family[index + 1]
+            // A token is served once what came with it is in the store.
+            let isKept = world.tokens.access[successor.token]?.isUsed ?? false
             world.verdicts.expect(
-                !knows(process, what: successor.reader, readAt: successor.readAt), .spentRefreshToken,
+                !knows(process, what: successor.reader, readAt: successor.readAt, isKept: isKept), .spentRefreshToken,
                 "\(process) sends a refresh token of \(client) whose successor \(successor.reader) has")
             // The one retry after an answer that was lost; a strict server ends the family.
             families[client] = []
             return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
         }
         world.verdicts.expect(true, .spentRefreshToken, "")
-        family[index].isUsed = true
         return granted(client, wire, process, family: family)
     }
 
@@ -240,7 +254,7 @@ final class OAuthIssuer {
         if var family {
             let next = world.tokens.secret("rt")
             refresh = next
-            family.append(RefreshToken(text: next, reader: process))
+            family.append(RefreshToken(text: next, reader: process, token: token.text))
             families[client] = family
             text += #","refresh_token":"\#(next)""#
         }

@@ -12,6 +12,8 @@ final class Tokens {
         var isRevoked = false
         /// A refusal of it has left an upstream.
         var isRefused = false
+        /// It has come to an upstream.
+        var isUsed = false
     }
 
     private(set) var access: [String: Access] = [:]
@@ -38,5 +40,6 @@ final class Tokens {
         for token in access.values where isMeant(token) { access[token.text]?.isRevoked = true }
     }
 
+    func noteUse(of text: String) { access[text]?.isUsed = true }
     func noteRefusal(of text: String) { access[text]?.isRefused = true }
 }

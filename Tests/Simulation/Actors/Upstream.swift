@@ -105,10 +105,17 @@ final class Upstream {
         }
         world.verdicts.expect(
             token.client == client, .credentialPlace, "\(name) got \(token.client)'s token for \(client)")
+        world.tokens.noteUse(of: text)
         let now = world.timeline.now
         world.verdicts.expect(
             now <= token.end + .seconds(3) + 4 * world.network.slowness, .servedToken,
             "\(name) got a token of \(client) that ended \((now - min(now, token.end)) / 1_000_000) ms ago")
+        let holder = world.gateways[wire.gateway]
+        if world.redis == nil, token.given < holder.purgedAt {
+            world.verdicts.expect(
+                now < holder.purgedAt + .seconds(12) + 4 * world.network.slowness, .servedToken,
+                "\(name) got a token of \(client) that was purged")
+        }
         guard !token.isRevoked, now < token.end else {
             world.tokens.noteRefusal(of: text)
             return challenge

@@ -47,7 +47,8 @@ struct Simulate: ParsableCommand {
     /// Each seed has a process of its own: a trap ends one history and no other, and what killed gateways leave behind goes with it.
     private func runAlone(_ number: UInt64) throws -> Bool {
         let arguments = [
-            CommandLine.arguments[0], "--seed", "\(number)", "--seconds", "\(seconds)", "--pace", "\(pace)", "--callers", "\(callers)",
+            CommandLine.arguments[0], "--seed", "\(number)", "--seconds", "\(seconds)", "--pace", "\(pace)",
+            "--callers", "\(callers)",
             "--gateways", "\(gateways)", "--lines", "\(lines)", "--shrink", "\(shrink)",
         ]
         var pointers = arguments.map { strdup($0) } + [nil]

@@ -3,6 +3,7 @@ import DataPath
 import Handshakes
 import ScriptedKernel
 import Synchronization
+import TokenStore
 import World
 
 @testable import Gateway
@@ -17,8 +18,19 @@ final class GatewayProcess {
     let clock = MachineClock()
     /// When somebody set the wall clock last; every token is due for renewal then.
     private(set) var jumpedAt: UInt64 = 0
-    private let world: World
+    /// When an operator has purged its tokens, and when it took up another configuration.
+    var purgedAt: UInt64 = 0
+    var reloadedAt: UInt64 = 0
+    /// What it was given before is not used again by itself.
+    var letGoAt: UInt64 { max(jumpedAt, purgedAt, reloadedAt) }
+    /// Counts the configurations that it was given.
+    var edition = 0
+    let disk: SimulatedDisk
+    let world: World
     private var running: Life?
+    /// The store's turn is planned.
+    private var storeWaits = false
+    private var draw: Draw
     /// Values of the environment, for secrets.
     let environment = Mutex<[String: String]>([:])
 
@@ -51,10 +63,15 @@ final class GatewayProcess {
     init(_ world: World, number: Int) {
         self.world = world
         self.number = number
+        draw = Draw(world.seed, Purpose.disk + 100 * UInt64(number))
+        disk = SimulatedDisk(draw.fork())
     }
 
     var name: ProcessName { ProcessName(gateway: number, life: life) }
     var isRunning: Bool { running != nil }
+    var gateway: Gateway? { running?.gateway }
+    /// It takes callers: nobody stops it.
+    var isServing: Bool { running.map { $0.gateway.isServing } ?? false }
 
     // MARK: - Life
 
@@ -80,22 +97,28 @@ final class GatewayProcess {
         }
         platform.setClocks()
         for kernel in platform.kernels { world.network.join(kernel, gateway: number) }
+        disk.processBegins()
+        storeWaits = false
+        let vfs = SimulatedVFS("\(name)", disk, draw: draw.fork()) { [clock] in clock.wallMilliseconds() }
         let log = LogThread(events: try EventLog(level: .debug, time: clock), format: .text)
         let listeners = platform.kernels.dropFirst().map { $0.listen() }
         let inherited = InheritedSockets(
             handed: listeners.map { HandedSocket(address: World.listener, descriptor: $0) })
         let gateway = try Gateway(
-            configuration, environment: secrets, log: log, inherited: inherited, platform: platform.platform())
+            configuration, environment: secrets, log: log, inherited: inherited,
+            platform: platform.platform(disk: SimulatedDisk.Mount(disk: disk, sqlite: vfs.name)))
         try gateway.prepare()
         try gateway.serve()
         running = Life(name, gateway, platform, log, Array(listeners))
         world.journal.note(.process, UInt64(number), [], "g\(number) starts its life \(life)")
     }
 
-    /// Ends the process as `kill -9` does: nothing that it would have done is done.
-    func kill() {
+    /// Ends the process as `kill -9` does: nothing that it would have done is done. What it wrote stays, unless the power goes with it.
+    func kill(cutsPower: Bool = false) {
         guard running != nil else { return }
         running = nil
+        disk.processBegins()
+        if cutsPower { disk.cutPower() }
         world.journal.note(.process, UInt64(number), [], "g\(number) is killed")
         for wire in world.network.open where wire.gateway == number { wire.lost() }
     }
@@ -137,6 +160,28 @@ final class GatewayProcess {
         readLog(running)
     }
 
+    /// Each loop in turn, until none has anything to do.
+    func turnUntilQuiet() {
+        while true {
+            let busy = busyLoops()
+            if busy.isEmpty { return }
+            for index in busy { turn(index) }
+        }
+    }
+
+    /// The store's thread comes to its work when the disk lets it.
+    func planStore() {
+        guard let running, let store = running.gateway.store, store.hasWork, !storeWaits else { return }
+        storeWaits = true
+        world.timeline.after(50_000 + draw.below(.milliseconds(4))) { [self] in
+            guard self.running === running else { return }
+            storeWaits = false
+            store.turn()
+            world.journal.note(.disk, UInt64(number), [], "g\(number)'s store has its turn")
+            readLog(running)
+        }
+    }
+
     /// What the log's thread would write. Secrets are looked for in it.
     private func readLog(_ running: Life) {
         while let event = running.log.events.next() {
@@ -149,6 +194,10 @@ final class GatewayProcess {
     }
 
     private func look(at line: [UInt8]) {
+        if !disk.hasLied, !disk.hasFailed {
+            let isLost = line.contains(canary: "store was damaged") || line.contains(canary: "store not used")
+            world.verdicts.expect(!isLost, .durable, "g\(number) finds its store damaged on a disk that keeps its word")
+        }
         world.verdicts.expect(
             !line.contains(canary: Tokens.canary), .toldSecret, "g\(number) writes a secret into its log")
         world.journal.note(
@@ -159,7 +208,7 @@ final class GatewayProcess {
 
     /// A caller's connection, to one of the data loops.
     func call(_ draw: inout Draw) -> Peer? {
-        guard let running else { return nil }
+        guard let running, isServing else { return nil }
         let index = draw.below(running.listeners.count)
         return running.platform.kernels[index + 1].call(running.listeners[index])
     }

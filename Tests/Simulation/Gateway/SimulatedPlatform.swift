@@ -2,6 +2,7 @@ import Reactor
 import ScriptedKernel
 import ScriptedWorld
 import Synchronization
+import TokenStore
 import World
 
 @testable import Gateway
@@ -40,11 +41,13 @@ final class SimulatedPlatform: @unchecked Sendable {
         }
     }
 
-    func platform() -> Platform {
+    /// - Parameter disk: as this process has it; nil: it has no store.
+    func platform(disk: (any StoreDisk)?) -> Platform {
         Platform(
             time: clock, random: random, kernel: { [self] in nextKernel() },
             names: { () throws(LoopFault) in PlannedNames(self) },
             blocking: { () throws(LoopFault) in PlannedWork(self) },
+            disk: disk ?? MachineDisk(), storeHasThread: false,
             start: { (_, _) throws(WorkerThreadFault) in })
     }
 

@@ -20,6 +20,13 @@ struct Fault: CustomStringConvertible {
         case password
         case wallClock(gateway: Int, nanoseconds: Int64)
         case kill(Int)
+        case powerCut(Int)
+        case restart(Int)
+        case reload(Int)
+        case purge(Int)
+        case disk(gateway: Int, SimulatedDisk.Mood)
+        /// The disk has only this much space left, in octets.
+        case fullDisk(gateway: Int, left: Int)
         /// The next calls of a loop's kernel fail with this number.
         case descriptors(gateway: Int, loop: Int)
         case redis(RedisServer.Mood)
@@ -82,7 +89,7 @@ struct FaultPlan {
     private static let servers = ["10.0.0.1:9001", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
 
     private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
-        switch draw.below(isFleet ? 20 : 17) {
+        switch draw.below(isFleet ? 26 : 23) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.once(in: 2) ? .garbage : .twice)
         case 2: .issuer(.silence)
@@ -103,9 +110,15 @@ struct FaultPlan {
                 : .wallClock(
                     gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
         case 15: .kill(draw.below(gateways))
-        case 17: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
-        case 18: .redisWiped
-        case 19: .redisRestarted(keepsData: draw.once(in: 2))
+        case 17: .powerCut(draw.below(gateways))
+        case 18: .disk(gateway: draw.below(gateways), draw.once(in: 3) ? .lies : .fails)
+        case 19: .fullDisk(gateway: draw.below(gateways), left: draw.below(40_000))
+        case 20: .restart(draw.below(gateways))
+        case 21: .reload(draw.below(gateways))
+        case 22: .purge(draw.below(gateways))
+        case 23: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
+        case 24: .redisWiped
+        case 25: .redisRestarted(keepsData: draw.once(in: 2))
         default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
         }
     }
@@ -142,6 +155,14 @@ struct FaultPlan {
         case .password: world.issuer.passwords["anna"] = world.tokens.secret("pw")
         case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
         case .kill(let gateway): world.gateways[gateway].kill()
+        case .powerCut(let gateway): world.gateways[gateway].kill(cutsPower: true)
+        case .restart(let gateway): world.gateways[gateway].restart()
+        case .reload(let gateway): world.gateways[gateway].reload()
+        case .purge(let gateway): world.gateways[gateway].purge()
+        case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
+        case .fullDisk(let gateway, let left):
+            let disk = world.gateways[gateway].disk
+            disk.capacity = disk.used + left
         case .descriptors(let gateway, let loop):
             let kernels = world.gateways[gateway].kernels
             if loop < kernels.count { kernels[loop].socketErrors = [24, 24, 0, 24] }
@@ -164,9 +185,12 @@ struct FaultPlan {
         case .password:
             guard let password = world.issuer.passwords["anna"] else { return }
             for gateway in world.gateways { gateway.setSecret("PASSWORD", password) }
-        case .kill(let gateway): try? world.gateways[gateway].start()
+        case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()
+        case .disk(let gateway, _): world.gateways[gateway].disk.mood = .well
+        case .fullDisk(let gateway, _): world.gateways[gateway].disk.capacity = SimulatedDisk.size
         case .redis: world.redis?.mood = .well
-        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .descriptors, .redisWiped, .redisRestarted:
+        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .descriptors, .redisWiped, .redisRestarted,
+            .restart, .reload, .purge:
             break
         }
     }

@@ -78,22 +78,35 @@ final class World {
     /// Two seeds of three have a fleet; with the third each gateway is alone.
     static func isFleet(_ seed: UInt64) -> Bool { seed % 3 != 0 }
 
+    /// Every fourth seed keeps tokens in memory alone.
+    static func hasStore(_ seed: UInt64) -> Bool { seed % 4 != 1 }
+
+    private var storeLine: String {
+        let shared = "shared: {url: \"redis://redis.example:6379\", allow_cleartext: true, format: new}"
+        let parts =
+            (Self.hasStore(seed) ? ["path: /disk/tokens.db"] : []) + (redis == nil ? [] : [shared])
+        return parts.isEmpty ? "" : "store: {key: env:KEY, \(parts.joined(separator: ", "))}"
+    }
+
+    /// Each edition has other times, and outside of a fleet every second one another form of one identity,
+    /// whose tokens are of no use to the other.
     func configuration(of number: Int) -> String {
-        let shared = "{url: \"redis://redis.example:6379\", allow_cleartext: true, format: new}"
+        let edition = gateways[number].edition
         return """
             name: gate\(number)
             threads: \(Self.loops)
             sandbox: off
             log: {access: all, format: text}
             admin: off
-            \(redis == nil ? "" : "store: {key: env:KEY, shared: \(shared)}")
+            \(storeLine)
             identities:
               service:
                 oauth2:
                   token_url: "http://issuer.example:9001/token"
                   client_id: service
                   client_secret: env:SECRET
-                network: {allow_cleartext: true}
+                  \(edition % 2 == 0 || redis != nil ? "" : "extra: {edition: odd}")
+                network: {allow_cleartext: true, timeout: \(10 + edition % 3)s}
               person:
                 oauth2:
                   token_url: "http://issuer.example:9001/token"
@@ -165,7 +178,10 @@ final class World {
         for _ in 0..<1_000_000 {
             var busy: [(gateway: GatewayProcess, loop: Int)] = []
             for gateway in gateways { for loop in gateway.busyLoops() { busy.append((gateway, loop)) } }
-            guard !busy.isEmpty else { return }
+            guard !busy.isEmpty else {
+                for gateway in gateways { gateway.planStore() }
+                return
+            }
             let chosen = turns.element(of: busy)
             chosen.gateway.turn(chosen.loop)
         }
