@@ -139,6 +139,35 @@ import Testing
         #expect(second.heard == [first.lease.owner, second.lease.owner])
     }
 
+    /// A gateway whose commit was lost offers its session when the server is back, and the mark of its step goes with that: whoever has heard of
+    /// the beginning has to hear of the end.
+    @Test(arguments: [false, true]) func anOfferUnderALeaseTellsThatItsStepIsOver(isOlder: Bool) throws {
+        let server = try RedisServer()
+        let over = Mutex<[String]>([])
+        let note: @Sendable (FleetNews) -> Void = { news in
+            if case .spending(_, let owner, true) = news { over.withLock { $0.append(owner) } }
+        }
+        let tier = try tier(server, format: .new, news: note)
+        defer { tier.stop() }
+        let (lock, name) = (tier.name(.lock, [1]), tier.name(.session, [1]))
+        var lease: SharedLease?
+        for _ in 0..<200 where lease == nil {
+            let turn = try Waiting<SharedTurn>.of { tier.turn(lock, session: name, spends: true, completion: $0) }.get()
+            if case .lease(let given, _) = turn { lease = given } else { usleep(50_000) }
+        }
+        let held = try #require(lease)
+        let version = SessionVersion.none.next
+        if isOlder {
+            let newer = SharedSession(version: version.next, value: [2])
+            #expect(try Waiting<Bool>.of { tier.offer(newer, name, under: nil, completion: $0) }.get())
+        }
+        let session = SharedSession(version: version, value: [1])
+        let isNewest = try Waiting<Bool>.of { tier.offer(session, name, under: held, completion: $0) }.get()
+        #expect(isNewest == !isOlder)
+        for _ in 0..<2000 where over.withLock({ $0.isEmpty }) { usleep(5000) }
+        #expect(over.withLock { $0 } == [held.owner])
+    }
+
     /// Whoever may write to the server writes what no gateway of ours counts to.
     @Test(arguments: [
         "9223372036854775807", "-1", "99999999999999999999999", "9007199254740993", "4503599627370497", "1e3",

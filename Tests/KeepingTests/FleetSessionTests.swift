@@ -148,6 +148,26 @@ import Testing
         #expect(issuer.reuses == 0)
     }
 
+    /// The server has lost the mark of a step that this gateway has heard to have begun: it is believed in for as long as a silence lasts, and
+    /// the turn that is given meanwhile is given back without being taken again at once.
+    @Test func whoBelievesInAnothersStepDoesNotAskWithoutAPause() throws {
+        let behind = try gateway()
+        #expect(step(behind) == 200)
+        let lock = try #require(
+            server.news.compactMap { if case .spending(let name, _, _) = $0 { name } else { nil } }.last)
+        behind.pass(seconds: 3600, step: 3600)
+        server.tell(.spending(lock, owner: "another", isOver: false))
+        behind.settle()
+        let before = server.state.withLock { $0.turns }
+        let caller = behind.call(settles: true)
+        behind.pass(seconds: 5, step: 0.25)
+        let turns = server.state.withLock { $0.turns } - before
+        #expect(turns > 2 && turns <= 30, "\(turns) turns in five seconds")
+        server.tell(.spending(lock, owner: "another", isOver: true))
+        behind.pass(seconds: 1, step: 0.25)
+        #expect(caller.status == 200 && issuer.reuses == 0)
+    }
+
     @Test func aServerThatComesUpEmptyNeedsNobody() throws {
         let (behind, ahead, _) = try apart(Self.first)
         server.sessions = [:]

@@ -19,6 +19,8 @@ final class MemoryServer: Sendable {
         var isSilent = false
         /// The keys that keepers have asked names for, by kind.
         var named: [SharedKind: Set<[UInt8]>] = [:]
+        /// How often a lock's turn was given.
+        var turns = 0
     }
     let state = Mutex(State())
 
@@ -94,6 +96,7 @@ final class MemoryTier: SharedTier {
 
     func turn(_ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
         guard let lease = lease(lock, spends: spends) else { return completion(.success(.busy)) }
+        server.state.withLock { $0.turns += 1 }
         if spends { server.tell(.spending(lock, owner: lease.owner, isOver: false)) }
         completion(.success(.lease(lease, server.sessions[session])))
     }
@@ -133,6 +136,7 @@ final class MemoryTier: SharedTier {
     func release(_ lease: SharedLease) {
         server.state.withLock { if $0.leases[lease.name] == lease { $0.leases[lease.name] = nil } }
         if lease.spends { server.tell(.spending(lease.name, owner: lease.owner, isOver: true)) }
+        server.tell(.released(lease.name))
     }
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
         completion(.success(.allowed))

@@ -143,12 +143,20 @@ enum FleetScripts {
             return 1
             """
 
+    /// Ends the spending of ARGV[1], and tells so: who has heard of its beginning would believe in it for as long as a silence lasts.
+    private static func spentOut(mark: Int, channel: Int, news: Int) -> String {
+        """
+        if redis.call('GET', KEYS[\(mark)]) == ARGV[1] then redis.call('DEL', KEYS[\(mark)]) end
+        tell(ARGV[\(channel)], '', ARGV[\(news)])
+
+        """
+    }
+
     /// KEYS: session, spending. ARGV: owner whose spending is over; version, value and sealed as they were seen; version, value and sealed as
-    /// they are to be; milliseconds, channel, news. 0: somebody has come in between. Which of two sessions is the newer one only a gateway
-    /// can tell, that opens them.
+    /// they are to be; milliseconds, channel, news, and news of the end of the spending in the new format. 0: somebody has come in between.
+    /// Which of two sessions is the newer one only a gateway can tell, that opens them.
     static let replace =
-        tell + put + """
-            if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
+        tell + put + spentOut(mark: 2, channel: 9, news: 12) + """
             for index, name in ipairs({'version', 'value', 'sealed'}) do
               if (redis.call('HGET', KEYS[1], name) or '') ~= ARGV[index + 1] then return 0 end
             end
@@ -164,11 +172,8 @@ enum FleetScripts {
             return 1
             """
 
-    /// KEYS: spending. ARGV: owner whose spending is over.
-    static let spentOut = """
-        if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-        return 1
-        """
+    /// KEYS: spending. ARGV: owner whose spending is over, channel, news of that in the new format.
+    static let spentOut = tell + spentOut(mark: 1, channel: 2, news: 3) + "return 1"
 
     /// KEYS: lease, spending. ARGV: owner, lease time, time of silence, 1 when it spends, channel, news of that. A server that has lost the mark
     /// is told again, and so are the others.

@@ -167,14 +167,17 @@ extension RedisTier {
                 let seen = try result.get()
                 let spending = [key(.session, name), key(.spending, lease?.name ?? name)]
                 let owner = Self.words(lease?.owner ?? "-")
+                // Nothing is told where nothing has been spent.
+                let end =
+                    lease.map { $0.spends ? sealedNews(.spending($0.name, owner: $0.owner, isOver: true)) : [] } ?? []
                 guard givesWay(seen.session) else {
-                    if lease != nil { tell(FleetScripts.spentOut, [spending[1]], owner) }
+                    if lease != nil { tell(FleetScripts.spentOut, [spending[1]], owner + [Array(channel.utf8), end]) }
                     return completion(.success(false))
                 }
                 let before = [seen.version, seen.value, seen.sealed]
                 let after = try written(session, name)
                 let arguments =
-                    owner + before + after + Self.words(Self.milliseconds(session.lasts)) + telling(news)
+                    owner + before + after + Self.words(Self.milliseconds(session.lasts)) + telling(news) + [end]
                 let done: Answer<Bool> = { [self] result in
                     guard case .success(false) = result else { return completion(result) }
                     guard tries > 1 else {

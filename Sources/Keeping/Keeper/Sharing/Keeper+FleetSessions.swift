@@ -9,6 +9,7 @@ internal import World
 /// and what is valid is served on.
 extension Keeper {
     private static let patience: UInt64 = 250_000_000
+    private static let otherIsAtIt = "another gateway is at it, or was when it ended"
 
     func withheld(_ fault: SharedFault) -> Handshakes.GrantFailure {
         noteFleet(fault)
@@ -73,7 +74,9 @@ extension Keeper {
                 await mailRead()
                 guard !fleet.spending.isTaken(beside: lease, at: now) else {
                     letGo(hold)
-                    try await othersTurn(lock, until: deadline)
+                    // A wait for news of the lock would end at once, by the news that it is free again.
+                    guard now < deadline, !Task.isCancelled else { throw withheld(Self.otherIsAtIt) }
+                    await pause(Self.patience)
                     continue
                 }
                 // A newer session of another gateway is taken up first.
@@ -111,7 +114,7 @@ extension Keeper {
     /// - Parameter words: why the step is withheld when the deadline has come.
     private func othersTurn(
         _ name: SharedName, until deadline: UInt64,
-        orElse words: String = "another gateway is at it, or was when it ended"
+        orElse words: String = Keeper.otherIsAtIt
     ) async throws(Handshakes.GrantFailure) {
         guard now < deadline, !Task.isCancelled else { throw withheld(words) }
         await news(of: name, within: Self.patience)
