@@ -16,6 +16,9 @@ public enum Hardening {
     public static func apply() -> [Refusal] {
         // A peer that goes away is an error of the write, not a signal.
         signal(SIGPIPE, SIG_IGN)
+        // Where Swift's runtime has found its helper for backtraces, a crash would print registers and memory, and the process would wait
+        // for the helper (docs/security/crashes.md#backtraces).
+        for crash in [SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV, SIGQUIT] { signal(crash, SIG_DFL) }
         return [
             // Other processes of our user can neither attach nor read `/proc/self/mem`, and a crash leaves no memory image.
             refusal("dumpable", cardea_forbid_dumps()),
