@@ -75,8 +75,8 @@ final class OAuthIssuer {
     func accept(_ wire: Wire) -> any Conversation {
         Server(wire) { [unowned world] fault in
             world.verdicts.expect(false, .rightAnswer, "the issuer was sent what is no request: \(fault)")
-        } _: { [unowned self] request, wire, reply in
-            take(request, wire, reply)
+        } _: { [unowned self] arrival, wire, reply in
+            take(arrival.request, wire, reply)
         }
     }
 

@@ -23,6 +23,9 @@ final class RedisServer {
     private var links: [RedisLink] = []
     /// Locks whose turn a process was given and has not given back, with the owner's word.
     private var turns: [ProcessName: [[UInt8]: [UInt8]]] = [:]
+    /// How often each process has wanted each lock's turn in this second.
+    private var wishes: [ProcessName: [[UInt8]: Int]] = [:]
+    private var wishSecond: UInt64 = 0
 
     init(_ world: World) { self.world = world }
 
@@ -108,11 +111,24 @@ final class RedisServer {
     private func note(
         _ script: [UInt8], _ keys: [[UInt8]], _ arguments: [[UInt8]], _ reply: RedisData.Reply, of process: ProcessName
     ) {
+        if script == Self.turn { noteWish(process, keys[0]) }
         if script == Self.turn, case .list(let items) = reply, case .number(0) = items.first {
             turns[process, default: [:]][keys[0]] = arguments[0]
         } else if script == Self.release, turns[process]?[keys[0]] == arguments[0] {
             turns[process]?[keys[0]] = nil
         }
+    }
+
+    /// A turn that is given back unused and taken again at once helps nobody.
+    private func noteWish(_ process: ProcessName, _ lock: [UInt8]) {
+        let second = world.timeline.now / .seconds(1)
+        if second != wishSecond {
+            wishSecond = second
+            wishes = [:]
+        }
+        wishes[process, default: [:]][lock, default: 0] += 1
+        let count = wishes[process]?[lock] ?? 0
+        world.verdicts.expect(count < 40, .restless, "\(process) has wanted a turn \(count) times in this second")
     }
 
     private static let turn = Array(FleetScripts.turn.utf8)

@@ -1,6 +1,12 @@
 /// A server's end of connections: reads requests, answers them in order, each after its own time.
 final class Server: Conversation {
-    typealias Handler = (_ request: Message, _ wire: Wire, _ reply: @escaping (Reply) -> Void) -> Void
+    typealias Handler = (_ arrival: Arrival, _ wire: Wire, _ reply: @escaping (Reply) -> Void) -> Void
+
+    /// A request, and when the gateway began to write it, in nanoseconds.
+    struct Arrival {
+        let request: Message
+        let spokeAt: UInt64
+    }
 
     /// What becomes of a request.
     enum Reply {
@@ -51,7 +57,9 @@ final class Server: Conversation {
             return
         }
         isBusy = true
-        handler(request, wire) { [self] reply in
+        let spokeAt = wire.spokeAt
+        wire.messageTaken()
+        handler(Arrival(request: request, spokeAt: spokeAt ?? 0), wire) { [self] reply in
             guard isBusy, !isOver else { return }
             switch reply {
             case .bytes(let bytes):

@@ -16,6 +16,8 @@ enum Invariant: String, CaseIterable {
     case rightAnswer = "right-answer"
     /// Nobody waits for ever.
     case endlessWait = "endless-wait"
+    /// What cannot be had now is not asked for again and again without a pause.
+    case restless
     /// Where nothing was broken everything succeeds.
     case calmSuccess = "calm-success"
     /// No secret stands in any output.

@@ -14,6 +14,8 @@ struct Fault: CustomStringConvertible {
         case slow(UInt64)
         case shortPieces(Int)
         case noNames(String)
+        /// A gateway alone does not reach a server: what it sends is lost, and nothing comes.
+        case cut(gateway: Int, String)
         /// All tokens of a client are taken away.
         case revokes(String)
         /// The person has another password from now on; the gateways learn of it at the end of the fault.
@@ -89,7 +91,7 @@ struct FaultPlan {
     private static let servers = ["10.0.0.1:9001", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
 
     private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
-        switch draw.below(isFleet ? 26 : 23) {
+        switch draw.below(isFleet ? 27 : 24) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.once(in: 2) ? .garbage : .twice)
         case 2: .issuer(.silence)
@@ -116,9 +118,10 @@ struct FaultPlan {
         case 20: .restart(draw.below(gateways))
         case 21: .reload(draw.below(gateways))
         case 22: .purge(draw.below(gateways))
-        case 23: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
-        case 24: .redisWiped
-        case 25: .redisRestarted(keepsData: draw.once(in: 2))
+        case 23: .cut(gateway: draw.below(gateways), draw.element(of: servers))
+        case 24: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
+        case 25: .redisWiped
+        case 26: .redisRestarted(keepsData: draw.once(in: 2))
         default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
         }
     }
@@ -151,6 +154,7 @@ struct FaultPlan {
         case .slow(let nanoseconds): world.network.slowness = nanoseconds
         case .shortPieces(let most): world.network.longestPiece = most
         case .noNames(let host): world.lostNames.insert(host)
+        case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
         case .revokes(let client): world.tokens.revoke { $0.client == client }
         case .password: world.issuer.passwords["anna"] = world.tokens.secret("pw")
         case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
@@ -179,6 +183,7 @@ struct FaultPlan {
         case .upstream(let number, _): world.upstreams[number].mood = .well
         case .refuses(let address): world.network.refusing.remove(address)
         case .isSilent(let address): world.network.silent.remove(address)
+        case .cut(let gateway, let address): world.network.join(gateway, to: address)
         case .slow: world.network.slowness = 0
         case .shortPieces: world.network.longestPiece = .max
         case .noNames(let host): world.lostNames.remove(host)

@@ -25,6 +25,8 @@ final class Network {
     /// Addresses that refuse, and addresses that say nothing.
     var refusing: Set<String> = []
     var silent: Set<String> = []
+    /// Cables that are out: the gateway's, to a server.
+    var cuts: [(gateway: Int, address: String)] = []
     /// Nanoseconds that each piece takes longer.
     var slowness: UInt64 = 0
     /// Pieces are cut this short; `Int.max` leaves them whole.
@@ -49,7 +51,7 @@ final class Network {
         let wire = Wire(self, peer, gateway: gateway, number: nextNumber(), address: address)
         timeline.after(delay()) { [self] in
             guard !peer.isClosed else { return }
-            if silent.contains(address) { return }
+            if silent.contains(address) || isCut(gateway, address) { return }
             guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }
             peer.accept()
             wire.conversation = accept(wire)
@@ -68,6 +70,14 @@ final class Network {
         wire.conversation?.began()
         return wire
     }
+
+    /// The cable is in again. What was sent meanwhile comes late, as it does when it is sent anew.
+    func join(_ gateway: Int, to address: String) {
+        cuts.removeAll { $0 == (gateway, address) }
+        for wire in open where wire.gateway == gateway && wire.address == address { wire.resume() }
+    }
+
+    func isCut(_ gateway: Int, _ address: String) -> Bool { cuts.contains { $0 == (gateway, address) } }
 
     private func nextNumber() -> UInt64 {
         numbers += 1
@@ -108,6 +118,10 @@ final class Wire {
     private var hasSaidEnd = false
     /// A piece for the gateway did not arrive.
     private var hasLost = false
+    /// Pieces for the gateway that wait for a cable.
+    private var held: [[UInt8]] = []
+    /// When the gateway wrote the first octet that nobody has made a message of yet.
+    private(set) var spokeAt: UInt64?
 
     fileprivate init(_ network: Network, _ peer: Peer, gateway: Int, number: UInt64, address: String) {
         self.network = network
@@ -130,16 +144,31 @@ final class Wire {
             let piece = Array(rest.prefix(network.piece(of: rest.count)))
             rest = rest.dropFirst(piece.count)
             departs = max(departs, network.timeline.now + network.delay())
-            network.timeline.at(departs) { [self] in
-                if isOver || peer.isClosed { hasLost = true } else { peer.send(piece) }
-            }
+            network.timeline.at(departs) { [self] in arrive(piece) }
         }
+    }
+
+    private func arrive(_ piece: [UInt8]) {
+        if isOver || peer.isClosed {
+            hasLost = true
+        } else if network.isCut(gateway, address) {
+            held.append(piece)
+        } else {
+            peer.send(piece)
+        }
+    }
+
+    fileprivate func resume() {
+        let pieces = held
+        held = []
+        for piece in pieces { arrive(piece) }
+        if !isOver { hear() }
     }
 
     /// Calls `body` when the gateway has read all that was sent so far; never, where a piece of it is lost.
     func whenRead(_ body: @escaping () -> Void) {
         // A nanosecond later, when the gateway has had its turn at what has arrived.
-        network.timeline.at(departs + 1) { [self] in if !hasLost, peer.unread == 0 { body() } }
+        network.timeline.at(departs + 1) { [self] in if !hasLost, held.isEmpty, peer.unread == 0 { body() } }
     }
 
     /// Says that no more comes, behind what was sent.
@@ -187,7 +216,11 @@ final class Wire {
         hear()
     }
 
+    /// A message was made of what has arrived.
+    func messageTaken() { spokeAt = nil }
+
     private func hear() {
+        if spokeAt == nil { spokeAt = network.timeline.now }
         guard !isListening else { return }
         isListening = true
         arrives = max(arrives, network.timeline.now + network.delay())
@@ -198,7 +231,7 @@ final class Wire {
     }
 
     private func deliver() {
-        guard !isOver, let conversation else { return }
+        guard !isOver, let conversation, !network.isCut(gateway, address) else { return }
         if peer.receivedCount > 0 {
             conversation.received(peer.take(network.piece(of: peer.receivedCount)))
             if peer.receivedCount > 0 { return hear() }
