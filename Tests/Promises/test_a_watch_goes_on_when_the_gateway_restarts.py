@@ -172,13 +172,14 @@ def test_another_gateway_at_the_same_socket_is_told_and_not_shown(hot, piped):
     watch = piped("--json")
     eventually(lambda: watch.lines(), what="a first line")
     hot.stop()
-    # Another file, the same folder: what takes the socket is not what was watched.
+    # Another file with other words, the same folder: what takes the socket is not what was watched.
     mine, hot.file = hot.file, hot.folder / "other.yaml"
+    ours, hot.config = hot.config, {**hot.config, "name": "edge-2"}
     hot.start()
     eventually(lambda: any("other.yaml" in line.get("error", "") for line in watch.lines()), what="the other gateway's name")
     assert "tokens" not in watch.lines()[-1]
     hot.stop()
-    hot.file = mine
+    hot.file, hot.config = mine, ours
     hot.start()
     eventually(lambda: "tokens" in watch.lines()[-1], what="its own gateway again")
     watch.end()

@@ -44,11 +44,52 @@ def test_two_configurations_of_one_user(gateways, runtime):
     link.symlink_to(first.file)
     for path in (first.file, link, "cardea.yaml", "./cardea.yaml", f"../{first.folder.name}/cardea.yaml"):
         assert first.command("health", "--config", str(path), config=False) == (0, "", ""), path
-    # Paths that end alike are not the same path.
+    # Paths that end alike are not the same path, unless the words are the same, too.
     copy = first.folder / "a" / "cardea.yaml"
     copy.parent.mkdir()
-    copy.write_text(first.file.read_text())
+    copy.write_text(first.file.read_text() + "\n")
     assert first.command("health", "--config", "a/cardea.yaml", config=False)[0] == 1
+    copy.write_text(first.file.read_text())
+    assert first.command("health", "--config", "a/cardea.yaml", config=False) == (0, "", "")
+
+
+def test_a_copy_that_was_left_in_a_folder(gateway, tmp_path, monkeypatch):
+    """`./cardea.yaml` is taken before the file of the machine: where it is the same the gateway is found, else its reader is told of it."""
+    folder = tmp_path / "left"
+    (folder / "parts").mkdir(parents=True)
+    (gateway.folder / "parts").mkdir()
+    (gateway.folder / "parts" / "limits.yaml").write_text('{"limits": {"subjects": 5000}}')
+    gateway.webgate(changes={"include": "parts"}).start().warm()
+    there, copy = gateway.file, folder / "cardea.yaml"
+    monkeypatch.setattr(gateway, "folder", folder)
+    text = there.read_text()
+    copy.write_text(text)
+    (folder / "parts" / "limits.yaml").write_text('{"limits": {"subjects": 5000}}')
+
+    def command(*arguments):
+        return gateway.command(*arguments, config=False)
+
+    assert command("health") == (0, "", "")
+    assert command("tokens")[0] == 0 and command("explain", "--last")[0] == 0
+    # A word of an included file is a word of the configuration.
+    (folder / "parts" / "limits.yaml").write_text('{"limits": {"subjects": 5001}}')
+    for arguments in (["health"], ["tokens"], ["explain", "--last"], ["tokens", "purge", "--all"]):
+        status, out, errors = command(*arguments)
+        assert (status, out) == (1 if arguments == ["health"] else 69, ""), (arguments, out, errors)
+        assert f"serves {there} with the store " in errors and f"not {copy} with the store " in errors, errors
+        assert "which was taken because it lies in this folder; " in errors, errors
+        assert errors.endswith(f"say --config {there}, or remove {copy} if it was left over\n"), errors
+    (folder / "parts" / "limits.yaml").write_text('{"limits": {"subjects": 5000}}')
+    # It leads to a socket at which nobody is.
+    copy.write_text(json.dumps(json.loads(text) | {"admin": {"socket": "/nowhere/s"}}))
+    for arguments in (["health"], ["tokens"], ["explain", "--last"]):
+        status, out, errors = command(*arguments)
+        assert (status, out) == (1 if arguments == ["health"] else 69, ""), (arguments, out, errors)
+        assert f"no gateway answers at /nowhere/s, the socket of {copy}, which was taken because it lies in this folder" in errors, errors
+    # A file that was named is what its user meant.
+    assert "this folder" not in command("health", "--config", "cardea.yaml")[2]
+    monkeypatch.setenv("CARDEA_CONFIG", "./cardea.yaml")
+    assert "this folder" not in command("health")[2]
 
 
 def test_a_socket_that_is_said(gateways, runtime):

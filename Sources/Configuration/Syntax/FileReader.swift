@@ -47,6 +47,16 @@ package enum FileReader {
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
+    /// Whether both are files of the same octets, or both folders, whose files are compared by themselves. A file that cannot be read is no
+    /// copy.
+    package static func areCopies(_ one: String, _ other: String) -> Bool {
+        if isDirectory(one), isDirectory(other) { return true }
+        guard let first = try? read(one, bound: YAMLReader.Bound.bytes),
+            let second = try? read(other, bound: YAMLReader.Bound.bytes)
+        else { return false }
+        return first == second
+    }
+
     /// Names in bytewise order, at most `bound`.
     static func names(in path: String, bound: Int) throws(Fault) -> [String] {
         guard let directory = opendir(path) else { throw Fault(message: lastFault()) }

@@ -31,7 +31,7 @@ struct Health: ParsableCommand {
             ConfigurationAccess.complain(
                 "cardea: "
                     + (answer.map { "not \(ready ? "ready" : "alive"): \(reasons(in: $0.body) ?? $0.body)" }
-                        ?? "no gateway answers at \(gateway.socket)"))
+                        ?? gateway.silence))
         }
         if answer == nil { throw gateway.statusWithoutAnswer(1) }
         if !good { throw ExitCode(1) }

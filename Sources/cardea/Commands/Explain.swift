@@ -54,10 +54,11 @@ struct Explain: ParsableCommand {
             throw ExitCode(64, saying: "\(error)")
         }
         var report = ExplainReport(method: method, url: url, explanation: explanation)
-        var client: AdminClient?
-        do throws(RunningGateway.Other) { client = try RunningGateway(common).client } catch {
+        var gateway: RunningGateway?
+        do throws(RunningGateway.Other) { gateway = try RunningGateway(common) } catch {
             report.explanation.notes.append("\(error)")
         }
+        let client = gateway?.client
         let status = explanation.route.flatMap { _ in document(StatusDocument.self, client?.request("GET", "/status")) }
         if let origin = explanation.origin {
             let upstream = status?.upstreams.first { $0.upstream == origin }
@@ -71,9 +72,8 @@ struct Explain: ParsableCommand {
                 let path = "/run?identity=\(PercentEncoding.encode(identity))"
                 report.run = document(RunDocument.self, client?.request("GET", path))?.run
             }
-        } else if explanation.identity != nil, client != nil {
-            let socket = common.socket ?? ConfigurationAccess.adminSocket(configuration)
-            report.explanation.notes.append("no gateway answers at \(socket): the state of tokens is not known")
+        } else if explanation.identity != nil, let gateway {
+            report.explanation.notes.append("\(gateway.silence): the state of tokens is not known")
         }
         print(common.json ? snakeCaseJSON(report) : report.text(tracing: trace))
         if explanation.route == nil { throw ExitCode(1) }

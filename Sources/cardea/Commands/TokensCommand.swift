@@ -60,7 +60,7 @@ struct TokensCommand: ParsableCommand {
             watch.run(first, asked: asked, as: form, time: time) {
                 if let other = gateway.whoElse() { return .nothing("\(other)") }
                 guard let answer = gateway.client.request("GET", "/status") else {
-                    return .nothing("no gateway answers at \(gateway.socket)")
+                    return .nothing(gateway.silence)
                 }
                 guard answer.status == 200, let status = StatusDocument(parsing: answer.body) else {
                     return .nothing("the gateway refused: \(refusal(in: answer.body) ?? "status \(answer.status)")")

@@ -18,6 +18,8 @@ struct RunningGateway {
     private let fault: ConfigurationFault?
     /// Whom the socket has to belong to; nil where the user named the socket itself.
     private let search: PlaceSearch?
+    /// The file that was taken because it lies in this folder; nil where the user named the configuration or the socket.
+    private let found: FoundFile?
 
     /// Who answers at the socket is not the gateway that was meant: its health would be told, and its tokens would go.
     struct Other: Error, CustomStringConvertible {
@@ -45,8 +47,10 @@ struct RunningGateway {
             // The names in a file say nothing of a gateway that serves another one.
             let isOurs = loaded.map { PlaceSearch($0, socket: told).verdict(on: AdminClient(told)).isOurs } ?? false
             (configuration, self.fault, search) = (isOurs ? loaded?.configuration : nil, nil, nil)
+            found = nil
             return
         }
+        found = FoundFile(path)
         let search: PlaceSearch
         if let loaded {
             socket = ConfigurationAccess.adminSocket(loaded.configuration)
@@ -79,10 +83,11 @@ struct RunningGateway {
         switch search.verdict(on: client) {
         case .ours, .nobody: return nil
         case .other(let theirs):
+            let words = "the gateway at \(socket) serves \(theirs.words), not \(search.words)"
+            if let found, let advice = found.advice(theirs) { return Other(description: words + advice) }
             return Other(
-                description:
-                    "the gateway at \(socket) serves \(theirs), not \(search.words); give each gateway an admin.socket "
-                    + "of its own, or say --socket \(socket) to ask this one all the same")
+                description: "\(words); give each gateway an admin.socket of its own, or say --socket \(socket) to ask "
+                    + "this one all the same")
         case .silent:
             return Other(
                 description: "the gateway at \(socket) does not say what it serves, being of another version; say "
@@ -90,11 +95,14 @@ struct RunningGateway {
         }
     }
 
+    /// Nobody answers, in words. Where the file of this folder was taken, the socket is another one than the reader may think of.
+    var silence: String { "no gateway answers at \(socket)" + (found.map { ", " + $0.whose } ?? "") }
+
     /// For what cannot be done without: the configuration, or the end of the process with every mistake on standard error.
     func requireConfiguration() throws -> Configuration {
         if let configuration { return configuration }
         guard fault != nil else {
-            throw ExitCode(ExitStatus.unavailable, saying: "no gateway answers at \(socket)")
+            throw ExitCode(ExitStatus.unavailable, saying: silence)
         }
         throw statusWithoutAnswer(ExitStatus.configuration)
     }
@@ -119,13 +127,13 @@ struct RunningGateway {
 
     /// The status that the process ends with when nobody answers.
     func absent(_ advice: String) -> ExitCode {
-        ConfigurationAccess.complain("cardea: no gateway answers at \(socket)\(advice)")
+        ConfigurationAccess.complain("cardea: \(silence)\(advice)")
         return statusWithoutAnswer(ExitStatus.unavailable)
     }
 
     /// For a command that would have used the store instead.
     func absent(_ refusal: StoreRefusal, store path: String?) -> ExitCode {
-        let advice = refusal.isInUse ? "; no gateway answers at \(socket), try as its user or root" : ""
+        let advice = refusal.isInUse ? "; \(silence), try as its user or root" : ""
         return ExitCode(
             path == nil ? ExitStatus.configuration : ExitStatus.unavailable, saying: "\(refusal)\(advice)")
     }
