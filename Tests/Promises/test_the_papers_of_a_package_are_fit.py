@@ -1,14 +1,19 @@
 """Manual pages have no fault that a formatter finds and name every command and block; shells complete commands, options and files; the
-schema says which one it is."""
+schema says which one it is; below whatever folder all of it is installed, the paths and links in it lead to what is installed, too."""
 
 import json
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
 from harness import ROOT, executable
+
+sys.path.insert(0, str(ROOT / ".ci" / "docs"))
+
+import links  # noqa: E402
 
 CARDEA = executable("CARDEA_BIN", ".build/debug/cardea", "make build")
 
@@ -95,3 +100,26 @@ def test_the_schema_says_which_one_it_is():
     schema = json.loads(told(CARDEA, "schema"))
     assert schema["$id"] == "urn:cardea:configuration"
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+# Paths that carry our name below a folder in which programs are installed.
+OURS = re.compile(r"(?<![\w.-])/(?:usr|opt)/[\w./-]*\bcardea\b[\w./-]*")
+
+
+@pytest.mark.parametrize("prefix", ["/usr", "/usr/local", "/opt/gateway"])
+def test_what_is_installed_names_what_is_installed(prefix, tmp_path):
+    share, target = tmp_path / "share", tmp_path / "target"
+    for name in ("man/cardea.1", "man/cardea.yaml.5", "completions/cardea.bash", "completions/_cardea", "completions/cardea.fish", "schema/schema.json"):
+        (share / name).parent.mkdir(parents=True, exist_ok=True)
+        (share / name).write_text("made up\n")
+    told(ROOT / "deploy/install", CARDEA, share, env=os.environ | {"DESTDIR": str(target), "PREFIX": prefix, "SYSCONFDIR": "/etc"})
+    files = [file for file in target.rglob("*") if file.is_file() and file.name != "cardea"]
+    named = {(path.rstrip("."), file) for file in files for path in OURS.findall(file.read_text())}
+    assert {file.name for _, file in named} >= {"cardea.yaml", "cardea.service", "alerts.yaml", "systemd.md", "monitoring.md", "webgate.yaml"}
+    strays = [f"{file.relative_to(target)}: {path}" for path, file in sorted(named) if not (target / path.lstrip("/")).exists()]
+    assert not strays, "\n".join(strays)
+    first = (target / "etc/cardea/cardea.yaml").read_text()
+    assert f"{prefix}/share/doc/cardea/examples/" in first and f"{prefix}/share/doc/cardea/docs/README.md" in first
+    documents = target / prefix.lstrip("/") / "share/doc/cardea"
+    assert not (faults := links.faults(documents)), "\n".join(faults)
+    assert len(links.pages(documents)) > 60 and "](../../examples/recipes/" in (documents / "docs/how-to/a-system-nobody-has-heard-of.md").read_text()

@@ -5,13 +5,18 @@ import contextlib
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 
-from harness import Provider, call, eventually
+from harness import ROOT, Provider, call, eventually
 from namespaces import Space
 from roots import Root, made
 from test_a_refresh_token_is_used_once import first_refresh_token
+
+sys.path.insert(0, str(ROOT / ".ci" / "docs"))
+
+import links  # noqa: E402
 
 # systemd's score of the unit, in tenths: the network and other users are what the gateway is there for.
 EXPOSURE = 17
@@ -56,6 +61,13 @@ def ask(root, address, path="/"):
 def test_it_has_the_programs_version(packages):
     version = made([packages.program, "version"]).split()[-1]
     assert made(["dpkg-deb", "--field", packages.now, "Version"]).startswith(f"{version}-")
+
+
+def test_links_of_its_pages_lead_somewhere(installed):
+    """What debhelper moves or compresses is not there for a link."""
+    documents = installed.folder / "usr/share/doc/cardea"
+    assert len(links.pages(documents)) > 60
+    assert not (faults := links.faults(documents)), "\n".join(faults)
 
 
 def test_it_begins_with_a_file_that_lives(installed):
