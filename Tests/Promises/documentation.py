@@ -80,6 +80,12 @@ def pages():
     return {page.path: page for page in (Page(str(path.relative_to(ROOT)), path.read_text()) for path in paths)}
 
 
+def told(path, word):
+    """The lines of the one `text told` block with that word on a page that does not run, for the promise of the command that says them."""
+    [found] = [block for block in pages()[path].blocks if (block.language, block.kind) == ("text", "told") and word in block.text]
+    return [line.strip() for line in found.text.split("\n") if line.strip()]
+
+
 # --- Shell ------------------------------------------------------------------------------------------------------------
 
 OPERATORS = ("&&", "||", ";;", "|&", ";", "|", "&", "\n", "(", ")")

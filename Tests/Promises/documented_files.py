@@ -12,6 +12,7 @@ import tomllib
 
 import yaml
 
+import documented_commands
 from documentation import ROOT
 
 # A path of the reader's machine, as a value; the lookbehind leaves addresses such as https://x/etc/ alone.
@@ -290,6 +291,49 @@ def of_http(text, *_):
     return [f"'{line}' is no line of a message" for line in ([] if good else [first]) + strays]
 
 
+# Directives of logrotate(8) that pages use, with the pattern of their value.
+LOGROTATE = {
+    "daily": "", "weekly": "", "monthly": "", "rotate": r"\d+", "nocreate": "", "missingok": "", "compress": "", "delaycompress": "",
+}  # fmt: skip
+
+
+def of_logrotate(text, *_):
+    lines = [line.strip() for line in text.strip().split("\n")]
+    faults = [] if re.fullmatch(r"(/\S+ )+\{", lines[0]) else [f"'{lines[0]}' names no log"]
+    faults += [] if lines[-1] == "}" else ["the block has no end"]
+    for line in lines[1:-1]:
+        word, _, value = line.partition(" ")
+        if word not in LOGROTATE or not re.fullmatch(LOGROTATE[word], value.strip()):
+            faults.append(f"'{line}' is no directive of logrotate that is known here")
+    return faults
+
+
+def of_unit(text, folder, _):
+    """A drop-in of the service, as systemd reads it beside the unit."""
+    unit = (ROOT / "deploy/cardea.service").read_text().replace("/usr/local/bin/cardea", "/bin/true")
+    (folder / "cardea.service").write_text(unit)
+    (folder / "cardea.service.d").mkdir()
+    (folder / "cardea.service.d/override.conf").write_text(text)
+    environment = {**os.environ, "SYSTEMD_LOG_TARGET": "console", "SYSTEMD_UNIT_PATH": f"{folder}:"}
+    words = ["systemd-analyze", "verify", "--man=no", "cardea.service"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+    told = [line for line in done.stderr.splitlines() if "override.conf" in line]
+    return told or ([] if done.returncode == 0 else done.stderr.splitlines())
+
+
+def of_nft(text, folder, _):
+    """Rules for the table and the chain that iptables and its successors have."""
+    rules = "add table ip nat\nadd chain ip nat output { type nat hook output priority -100; }\n" + text.replace("skuid != cardea", "skuid != root")
+    (folder / "rules.nft").write_text(rules)
+    apart = ["--net"] if os.geteuid() == 0 else ["--net", "--user", "--map-root-user"]
+    return of_program("unshare", [*apart, shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin") or "nft", "-c", "-f", str(folder / "rules.nft")])
+
+
+def of_synopsis(text, _, binary):
+    """The words of a command before its arguments."""
+    return documented_commands.of_span(re.match(r"[a-z ]*", text)[0], binary)
+
+
 def of_json(text, *_):
     json.loads(text)
     return []
@@ -312,4 +356,8 @@ OTHERS = {
     ("swift", ""): of_swift,
     ("http", ""): of_http,
     ("json", ""): of_json,
+    ("text", "logrotate"): of_logrotate,
+    ("text", "unit"): of_unit,
+    ("text", "nft"): of_nft,
+    ("text", "synopsis"): of_synopsis,
 }

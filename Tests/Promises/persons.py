@@ -1,7 +1,9 @@
 """A person who logs in: a browser without a screen, at glewlwyd or at the server on Authlib, and a `cardea login` under a terminal."""
 
+import io
 import json
 import os
+import re
 import subprocess
 
 import pexpect
@@ -46,6 +48,12 @@ class Terminal:
             env={**clean, **(environment or {})},
             cwd=str(gateway.folder),
         )
+        self.child.logfile_read = io.StringIO()
+
+    @property
+    def seen(self):
+        """Everything that was said, without colours and movements of the cursor."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", self.child.logfile_read.getvalue())
 
     def until(self, pattern):
         self.child.expect(pattern)

@@ -4,6 +4,7 @@ glewlwyd, a server that nobody here wrote."""
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ import urllib.request
 import pytest
 import requests
 
+import documentation
 from glewlwyd import Glewlwyd
 from harness import call, eventually, executable, free_port
 from peers import resource_server
@@ -78,9 +80,25 @@ def is_served(gateway):
     assert "orders.read" in answer.json["scope"]
 
 
+# Parts of docs/how-to/login.md that differ each time: the reader's addresses, a code, a time.
+CHANGING = r"https?://\S+|(?<=route )[\d.:]+|\b[A-Z0-9]{4}-[A-Z0-9]{4}\b|\d+ m \d+ s"
+
+
+def assert_told(word, said):
+    """What the page shows is said, line by line in this order."""
+    at = 0
+    for line in documentation.told("docs/how-to/login.md", word):
+        pattern = ".+?".join(re.escape(part) for part in re.split(f"…|{CHANGING}", line))
+        found = re.compile(pattern).search(said, at)
+        assert found, f"{line!r} is not in {said[at:]!r}"
+        at = found.end()
+
+
 @pytest.mark.parametrize("terminal", [{"TERM": "xterm-256color"}, {"TERM": "xterm-256color", "NO_COLOR": "1"}])
 def test_with_a_code_on_another_device(configured, person, terminal):
-    gateway = configured("device_code").start()
+    gateway = configured("device_code")
+    assert_told("good  identity", gateway.command("check", "--live")[1])
+    gateway.start()
     assert state(gateway) == "login_needed"
     assert is_needed(gateway)
     terminal = Terminal(gateway, "tv", environment=terminal)
@@ -94,6 +112,7 @@ def test_with_a_code_on_another_device(configured, person, terminal):
     assert read == f"{page}?code={code}"
     person.enter(page, code)
     assert "tv: logged in" in terminal.ends()
+    assert_told("To log in for", terminal.seen)
     is_served(gateway)
     assert state(gateway) == "fresh"
     # Nobody has to come again.
@@ -156,7 +175,8 @@ def test_with_a_file_that_was_spoilt_meanwhile(configured, person):
     assert "tv: logged in" in terminal.ends()
     is_served(gateway)
     status, out, errors = gateway.command("logout", "tv")
-    assert status == 0 and out.startswith("tv: logged out"), errors
+    assert status == 0, errors
+    assert_told("logged out", out)
     assert is_needed(gateway)
 
 

@@ -20,6 +20,12 @@ from documentation import ROOT, Page
 from harness import executable
 
 PAGES = documentation.pages()
+# Pages whose blocks promises of commands compare.
+TOLD = {
+    path
+    for file in (ROOT / "Tests/Promises").glob("test_*.py")
+    for path in re.findall(r'documentation\.told\("([\w/.-]+)"', file.read_text())
+}
 METRIC = re.compile(r"^cardea_[a-z0-9_]+$")
 
 
@@ -52,7 +58,12 @@ def category(page, block):
     if block.language == "yaml" and block.kind == "" and block.names:
         return "configuration"
     if block.language == "text" and block.kind == "":
-        return "shown"
+        behind = page.blocks[block.follows] if block.follows is not None else None
+        return "shown" if page.kind == "run" and behind and behind.language == "sh" else None
+    if (block.language, block.kind) == ("text", "told"):
+        return "told" if page.path in TOLD else None
+    if (block.language, block.kind) == ("text", "drawing"):
+        return "drawn" if re.search(r"[─│═<>]|--|\(\d+\)", block.text) else None
     return "other" if (block.language, block.kind) in documented_files.OTHERS else None
 
 
@@ -195,6 +206,16 @@ def test_pages_run_from_top_to_bottom(binary, lab_binary, tmp_path):
 
 FALSE = {
     "```\nplain\n```": "run by nothing",
+    "```text\nbananas\n```": "run by nothing",
+    "<!-- check -->\n```sh\ncardea check\n```\n\n```text\nbananas\n```": "run by nothing",
+    "<!-- run -->\n```sh\ncardea check\n```\nprose\n```text\nbananas\n```": "run by nothing",
+    "```text told\nbananas\n```": "run by nothing",
+    "```text drawing\nbananas\n```": "run by nothing",
+    "```text logrotate\n/var/lib/x {\n    weakly\n}\n```": "weakly",
+    "```text logrotate\n/var/lib/x {\n    weekly\n```": "no end",
+    "```text unit\n[Service]\nLoadCredentail=x:/y\n```": "LoadCredentail",
+    "```text nft\nadd rule ip nat output redirekt to :1\n```": "redirekt",
+    "```text synopsis\ncardea tokkens [--json]\n```": "no subcommand 'tokkens'",
     "```sh\ncardea check\n```": "run by nothing",
     "```yaml\na: b\n```": "run by nothing",
     "<!-- check -->\n```sh\ncardea chekc\n```": "no subcommand 'chekc'",

@@ -30,7 +30,7 @@ extension Reference {
     private func section(_ name: [String], _ leaf: CommandTree.Command) -> String {
         let words = name.joined(separator: " ")
         var text = "\(Markdown.anchor(Markdown.slug(words)))\n## \(words)\n\n\(Markdown.plain(leaf.abstract ?? ""))\n\n"
-        text += Markdown.block(([words] + leaf.shownArguments.map(\.usage)).joined(separator: " "), "text")
+        text += Markdown.block(([words] + leaf.shownArguments.map(\.usage)).joined(separator: " "), "text synopsis")
         if command.isDefault(name) {
             text += "\(Markdown.code(name.dropLast().joined(separator: " "))) alone does the same.\n\n"
         }
