@@ -12,6 +12,8 @@ import yaml
 from harness import call, eventually, executable, free_port
 from peers import Program, Redis
 from pki import Authority
+from test_a_login_is_needed_in_time import SECRET as LOGIN_SECRET
+from test_a_login_is_needed_in_time import log_in
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MONITORING = ROOT / "deploy/monitoring"
@@ -99,9 +101,9 @@ def test_the_dashboard_is_one():
 
 
 @pytest.fixture
-def watched(gateway, tmp_path):
+def watched(gateway, provider, tmp_path):
     """A gateway with one of everything that is watched: a store, a fleet's server, an audit log, TLS, checks of an upstream, an
-    upstream that is not there, an identity with a wrong password."""
+    upstream that is not there, an identity with a wrong password, a person's login whose end is known."""
     authority = Authority(tmp_path / "pki")
     certificate, key = authority.leaf("localhost", "DNS:localhost,IP:127.0.0.1")
     redis = Redis(tmp_path / "redis")
@@ -117,7 +119,17 @@ def watched(gateway, tmp_path):
             "password": gateway.secret("wrong", "a-wrong-password-of-ours"),
         }
     }
-    gateway.config["identities"]["payroll"] = payroll
+    device = "urn:ietf:params:oauth:grant-type:device_code"
+    provider.client("tv", secret=LOGIN_SECRET, grants=["refresh_token", device])
+    provider.post("people", {"answer": {"refresh_expires_in": 3600}})
+    tv = {
+        "issuer": provider.issuer,
+        "grant": "device_code",
+        "client_id": "tv",
+        "client_secret": gateway.secret("tv-secret", LOGIN_SECRET),
+        "basic_encoding": provider.basic_encoding,
+    }
+    gateway.config["identities"] |= {"payroll": payroll, "tv": {"oauth2": tv}}
     tls = [{"certificate": str(certificate), "key": f"file:{key}"}]
     gateway.config["listeners"] = {"edge": {"address": f"127.0.0.1:{free_port()}", "tls": tls}}
     first = gateway.config["routes"][0]
@@ -126,11 +138,13 @@ def watched(gateway, tmp_path):
         {**first, "name": "gone", "match": {"path": "/gone/"}, "to": f"http://{broken}", "use": "none"},
         {**first, "name": "payroll", "match": {"path": "/hr/"}, "use": "payroll"},
         {"name": "tls", "listen": "edge", "to": f"http://{lab.listen}", "use": "api"},
+        {"name": "tv", "listen": f"127.0.0.1:{free_port()}", "to": provider.api, "use": "tv", "scopes": ["read"]},
     ]
     log = str(gateway.folder / "audit.log")
     gateway.config["audit"] = {"path": log}
     assert gateway.command("audit", "init", log)[0] == 0
     gateway.start()
+    assert log_in(gateway, provider)["state"] == "done"
     prometheus = Prometheus(tmp_path / "prometheus", metrics)
     try:
         yield gateway, prometheus
@@ -151,8 +165,8 @@ def test_every_panel_shows_something_and_an_alarm_rings(watched):
 
     def empty():
         load(gateway)
-        queries = {panel["title"]: [grafanas(target["expr"]) for target in panel["targets"]] for panel in PANELS}
-        return [title for title, asked in queries.items() if not any(prometheus.query(expression) for expression in asked)]
+        queries = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+        return [f"{title}: {expression}" for title, expression in queries if not prometheus.query(grafanas(expression))]
 
     missing = ["?"]
 
@@ -161,9 +175,9 @@ def test_every_panel_shows_something_and_an_alarm_rings(watched):
         return not missing
 
     try:
-        eventually(all_show, within=25, every=0.5, what="series for every panel")
+        eventually(all_show, within=25, every=0.5, what="series for every query of a panel")
     except AssertionError:
-        raise AssertionError(f"panels without series: {missing}") from None
+        raise AssertionError("queries without series:\n" + "\n".join(missing)) from None
     # An alert may well have nothing to say; what it speaks of is there.
     lacking = {
         name
