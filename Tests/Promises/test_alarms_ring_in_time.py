@@ -151,9 +151,13 @@ CASES = {
         [[series("cardea_audit_dropped_total", "5x40")]],
     ),
     "CardeaAuditBlocks": (
-        [series("cardea_problems_total", "0x20 0+9x20", route="hr", problem="audit-unavailable")], {"route": "hr"},
-        "Requests to hr are refused because the audit log has no place for their records",
-        [[series("cardea_problems_total", "9x40", route="hr", problem="audit-unavailable")], share("issuer-unavailable", 6)],
+        # What a gateway tells of one refusal: the route's series begins with it.
+        [
+            series("cardea_problem_answers_total", "0x28 1x20", problem="audit-unavailable"),
+            series("cardea_problems_total", "_x28 1x20", route="hr", problem="audit-unavailable"),
+        ],
+        {"problem": "audit-unavailable"}, "Cardea at edge:9903 refuses requests because the audit log has no place for their records",
+        [[series("cardea_problem_answers_total", "9x40", problem="audit-unavailable")], share("issuer-unavailable", 6)],
     ),
     "CardeaFleetServerAway": (
         states("cardea_shared_state", "degraded", ["connecting", "serving", "degraded"]), {"state": "serving"},
