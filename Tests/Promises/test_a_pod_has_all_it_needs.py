@@ -79,10 +79,28 @@ def project(folder, files, version):
     os.rename(folder / "..data_tmp", folder / "..data")
 
 
+def startup_probe(overlay):
+    """The base's, as the overlay changes it."""
+    (container,) = pod_spec()["containers"]
+    probe = container["startupProbe"]
+    for patch in manifest(f"{overlay}/kustomization.yaml").get("patches", []):
+        for step in yaml.safe_load(patch.get("patch", "[]")):
+            _, found, place = step["path"].partition("/startupProbe/")
+            if found and step["op"] == "replace":
+                *way, last = place.split("/")
+                part = probe
+                for key in way:
+                    part = part[key]
+                assert last in part
+                part[last] = step["value"]
+    return probe
+
+
 class Pod:
     def __init__(self, gateway):
         self.spec = pod_spec()
         (self.container,) = self.spec["containers"]
+        self.container["startupProbe"] = startup_probe("sidecar")
         self.user = self.container["securityContext"]["runAsUser"]
         (secrets,) = [volume["projected"] for volume in self.spec["volumes"] if "projected" in volume]
         self.mode = secrets["defaultMode"]
@@ -179,6 +197,29 @@ def test_it_serves_as_the_manifest_has_it(pod):
     eventually(lambda: gateway.get().status == 200, what="the new password to be used")
     assert (pod.inside() / "root/var/lib/cardea/tokens.db").stat().st_uid == pod.user
     eventually(lambda: "sandbox entered" in gateway.text(), what="the line in the log")
+
+
+@pytest.mark.parametrize("overlay", ["sidecar", "gateway"])
+def test_a_token_that_is_awaited_costs_no_restart(gateway, overlay):
+    """While the issuer is away a kubelet starts the container again at most once a day, at any of its probes."""
+    probes = f"127.0.0.1:{free_port()}"
+    changes = {"admin": {"probes": probes}}
+    gateway.oauth(identity={"token_url": f"http://127.0.0.1:{free_port()}/token"}, token={"startup": "wait"}, changes=changes)
+    gateway.start(ready=False)
+    (container,) = pod_spec()["containers"]
+
+    def status(probe):
+        try:
+            return call(probes, path=probe["httpGet"]["path"], timeout=5).status
+        except OSError:
+            return None
+
+    eventually(lambda: status(container["livenessProbe"]) == 200, what="the gateway")
+    gateway.baseline = gateway.descriptors()
+    assert status(container["readinessProbe"]) == 503
+    probe = startup_probe(overlay)
+    patience = probe["periodSeconds"] * probe["failureThreshold"]
+    assert status(probe) == 200 or patience >= 86400, f"the container is ended after {patience} s"
 
 
 def test_it_ends_in_the_time_that_it_is_given(pod):
