@@ -27,7 +27,7 @@ TOKEN = "abcdefghijklm" * 9
 # caller, upstream: instructions, allocations, system calls
 # What is allocated is OpenSSL's, for each record, and the object of a connection.
 BUDGETS = {
-    "1.1 to 1.1": ("plain", "plain", 16_000, 0, 6),
+    "1.1 to 1.1": ("plain", "plain", 16_380, 0, 6),
     "1.1 to 1.1, a connection each": ("close", "plain", 20_300, 1, 13),
     "1.1 to TLS 1.1": ("plain", "tls1", 31_600, 5, 7),
     "1.1 to TLS h2": ("plain", "tls2", 48_700, 5, 7),
@@ -35,6 +35,8 @@ BUDGETS = {
     "TLS h2 to 1.1": ("tls", "plain", 49_200, 7, 7),
 }
 ALLOWANCE = 1.03
+# The row in which each feature that is off has to cost nothing: from one process to the next it differs by 0.1 %.
+NARROW = {"1.1 to 1.1": 1.005}
 # The first row again, with `audit` and each way to tell uses; the loop leaves a record, and allocates and writes nothing.
 AUDITED = {"counted": 16_700, "each": 16_700}
 # What tracing with an export may cost the first row: the ratio, and times the instructions of the row without it.
@@ -232,7 +234,7 @@ def cost(measured, row):
 def test_an_exchange_costs_no_more_than_it_may(measured, row):
     _, _, instructions, allocations, calls = BUDGETS[row]
     took, each = cost(measured, row)
-    assert took <= instructions * ALLOWANCE
+    assert took <= instructions * NARROW.get(row, ALLOWANCE)
     # A connection's first requests and its last may differ from the others by a handful.
     assert each["allocations"] <= allocations + 0.05
     assert each["system calls"] <= calls + 0.05
