@@ -14,6 +14,7 @@ import pytest
 from harness import call, eventually, free_port, together
 from small_disk import SmallDisk
 from test_a_login_is_needed_in_time import configured, log_in, needs_login, renew  # noqa: F401
+from test_each_user_has_a_token_of_his_own import Named, ask, generous, named
 from test_a_rotated_token_survives_a_kill_at_every_write import traced
 
 QUERY = "planted-in-the-query"
@@ -177,6 +178,18 @@ def test_a_token_that_an_upstream_refuses_and_the_next_one_are_told(audited):
     assert generations[0] < generations[1]
 
 
+def test_a_renewal_is_told_as_one(audited):
+    gateway = audited.gateway
+    gateway.config["identities"]["api"]["token"] = {"refresh_ahead": "50%"}
+    gateway.lab.faults(token_lifetime_ms=2000)
+    gateway.start().warm("/api/employees/1")
+    eventually(lambda: gateway.get("/api/employees/1").status == 200 and "refresh" in audited.acts(), what="the renewal")
+    records = [record for record in audited.records() if record["act"] in ("grant", "refresh")]
+    assert [record["act"] for record in records[:2]] == ["grant", "refresh"]
+    assert {(record["identity"], record["origin"]) for record in records} == {("api", f"http://{gateway.lab.listen}")}
+    assert records[0]["generation"] < records[1]["generation"]
+
+
 def test_a_login_that_its_issuer_no_longer_knows_is_told(configured, provider):  # noqa: F811
     gateway = configured()
     log = gateway.folder / "audit.log"
@@ -197,6 +210,36 @@ def test_a_login_that_its_issuer_no_longer_knows_is_told(configured, provider): 
 
     eventually(lambda: ("refusal", "interaction_required") in told(), what="the refusal")
     assert ("grant", None) in told()
+    log_in(gateway, provider)
+    assert gateway.command("logout", "tv")[0] == 0
+
+    def logouts():
+        records = [json.loads(line) for line in log.read_text().splitlines()]
+        return [record["identity"] for record in records if record["act"] == "logout"]
+
+    assert eventually(logouts, what="the logout") == ["tv"]
+
+
+# What docs/how-to/audit.md says of a user's name.
+def pseudonym(key, name):
+    return hmac.digest(key.encode(), b"cardea audit subject 1" + name.encode(), "sha256")[:16].hex()
+
+
+def test_whoever_has_the_key_tells_a_users_records(gateway):
+    key = "a key for the names of users"
+    log = gateway.folder / "audit.log"
+    audit = {"path": str(log), "subject_key": gateway.secret("subject-key", key)}
+    gateway.file.write_text(json.dumps(gateway.frame({"audit": audit})))
+    assert gateway.command("audit", "init", str(log))[0] == 0
+    with named(gateway, Named(), audit=audit, **generous()):
+        for user in ("anna", "bert b", "anna"):
+            assert ask(gateway, user).status == 200
+        gateway.may_exit = True
+        assert gateway.stop() == 0
+    text = log.read_text()
+    told = [record["subject"] for record in map(json.loads, text.splitlines()) if record["act"] == "grant"]
+    assert told == [pseudonym(key, "anna"), pseudonym(key, "bert b")]
+    assert "anna" not in text and "bert" not in text
 
 
 def test_every_change_is_found(audited):
