@@ -4,6 +4,7 @@ a word that a caller sent."""
 import json
 import pathlib
 import re
+import shutil
 
 import pytest
 
@@ -52,6 +53,21 @@ def test_the_sections_that_it_names_are_there(gateway):
     sections = set(re.findall(r'"([a-z0-9-]+)"$', words, re.M)) | set(re.findall(r': "([a-z0-9-]+)"', words))
     text = (ROOT / "docs/how-to/incident.md").read_text()
     assert len(sections) > 8 and not [section for section in sections if f'<a id="{section}"></a>' not in text]
+
+
+def test_an_installed_command_names_the_installed_page(gateway, tmp_path, monkeypatch):
+    """The path leads somewhere from wherever it is read."""
+    gateway.oauth().start()
+    gateway.lab.faults(issuer_status=500)
+    assert gateway.get("/api/employees/1").status == 503
+    remembers(gateway, "api", "issuer-unavailable")
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    page = tmp_path / "usr/share/doc/cardea/docs/how-to/incident.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("made up")
+    shutil.copy(shutil.which(gateway.binary) or ROOT / gateway.binary, tmp_path / "usr/bin/cardea")
+    monkeypatch.setattr(gateway, "binary", str(tmp_path / "usr/bin/cardea"))
+    assert f"\n    read: {page}#issuer-down\n" in gateway.command("explain", "--last")[1]
 
 
 def test_an_upstream_that_answers_so_itself_is_told_as_that(gateway):

@@ -45,7 +45,7 @@ package enum FileReader {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+    package static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
     /// Whether both are files of the same octets, or both folders, whose files are compared by themselves. A file that cannot be read is no
     /// copy.

@@ -53,7 +53,7 @@ struct FailureText: Encodable {
             ? "once, \(TokenTable.span(kind.lastSecondsAgo)) ago"
             : "\(kind.count) times, the last \(TokenTable.span(kind.lastSecondsAgo)) ago, the first \(TokenTable.span(kind.firstSecondsAgo)) ago"
         var lines = ["  \(head): \(times)", "    \(kind.title). \(kind.meaning)", "    do: \(kind.advice)"]
-        if let read = kind.read { lines.append("    read: \(read)") }
+        if let read = kind.read { lines.append("    read: \(InstalledPages.place(of: read))") }
         return lines + kind.requests.map { "    " + words($0) }
     }
 
