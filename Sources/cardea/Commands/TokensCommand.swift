@@ -9,6 +9,7 @@ import World
 struct TokensCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tokens", abstract: "Lists the state of every token, or purges tokens, in the running gateway.",
+        discussion: "'cardea tokens --watch' lists them again and again; 'cardea help tokens list' has every option.",
         subcommands: [List.self, Purge.self], defaultSubcommand: List.self)
 
     struct List: ParsableCommand {
