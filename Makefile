@@ -62,14 +62,10 @@ release: ## the binary to install, .build/release/cardea, and its debug symbols 
 	@.ci/setup build
 	@$(MAKE) binary
 
-# A build that linked nothing leaves a binary whose symbols are apart already.
 .PHONY: binary
 binary:
 	$(RELEASE) --product cardea
-	@if readelf --section-headers --wide $(BINARY) | grep -q ' \.debug_info '; then \
-		objcopy --only-keep-debug $(BINARY) $(BINARY).debug; \
-		objcopy --strip-debug --add-gnu-debuglink=$(BINARY).debug $(BINARY); \
-	fi
+	@deploy/apart $(BINARY)
 
 .PHONY: install
 install: $(BUILT_BEFORE) ## put everything below PREFIX=/usr/local (of DESTDIR=), and a first configuration into SYSCONFDIR=/etc where there is none
@@ -164,7 +160,7 @@ test-release: ## what is tried before a release: the package and its pages in ne
 	@python=$$(.ci/setup python); CARDEA_BIN=$(PROGRAM) CARDEA_LAB_BIN=$(dir $(PROGRAM))cardea-lab CARDEA_PYTHON=$$python $$python -m pytest -p no:cacheprovider Tests/Release
 
 .PHONY: reproducible
-reproducible: ## whether two builds of what is committed, in two folders, are the same binary; minutes of every core, diffoscope where they differ
+reproducible: ## whether two builds of what is committed, in two folders, are the same binary as it is packaged; minutes of every core, diffoscope where they differ
 	@.ci/setup reproducible
 	@deploy/reproducible
 

@@ -1,5 +1,6 @@
 """Manual pages have no fault that a formatter finds and name every command and block; shells complete commands, options and files; the
-schema says which one it is; below whatever folder all of it is installed, the paths and links in it lead to what is installed, too."""
+schema says which one it is; below whatever folder all of it is installed, the paths and links in it lead to what is installed, too; a debugger
+finds the symbols, and the folder of the build goes into nothing that is packaged."""
 
 import json
 import os
@@ -123,3 +124,30 @@ def test_what_is_installed_names_what_is_installed(prefix, tmp_path):
     documents = target / prefix.lstrip("/") / "share/doc/cardea"
     assert not (faults := links.faults(documents)), "\n".join(faults)
     assert len(links.pages(documents)) > 60 and "](../../examples/recipes/" in (documents / "docs/how-to/a-system-nobody-has-heard-of.md").read_text()
+
+
+def test_the_folder_of_a_build_does_not_show(tmp_path):
+    """Two builds of the same source: their debug symbols differ, the programs and the ids by which a debugger finds the symbols do not."""
+    cc = executable("CARDEA_CC", "cc", "apt-get install gcc")
+    linked, programs, symbols = [], [], []
+    for name in ("one", "a-second-one"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "p.c").write_text("int main(void) { return 0; }\n")
+        told(cc, "-g", "-Wl,--build-id=sha1", "-o", "p", "p.c", cwd=folder)
+        linked.append(identity(folder / "p"))
+        told(ROOT / "deploy/apart", folder / "p")
+        told(folder / "p")
+        assert identity(folder / "p") == identity(folder / "p.debug")
+        assert ".debug_info" in told("readelf", "-SW", folder / "p.debug") and ".debug_info" not in told("readelf", "-SW", folder / "p")
+        symbols.append((folder / "p.debug").read_bytes())
+        # As override_dh_strip of deploy/debian/rules.
+        told("strip", "--remove-section=.comment", "--remove-section=.note", folder / "p")
+        told("objcopy", "--remove-section=.gnu_debuglink", folder / "p")
+        programs.append((folder / "p").read_bytes())
+    assert linked[0] != linked[1] and symbols[0] != symbols[1], "the folder has to matter to the linker, or nothing is tried"
+    assert programs[0] == programs[1] and identity(tmp_path / "one/p")
+
+
+def identity(program):
+    return re.search(r"Build ID: ([0-9a-f]{40})", told("readelf", "-n", program))[1]
