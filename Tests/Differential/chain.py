@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import math
 import os
 import tempfile
+import time
 
 import answering
 import clients
@@ -40,26 +42,26 @@ async def running(upstream):
 
 
 @contextlib.asynccontextmanager
-async def readers(tally, names=servers.NAMES):
+async def readers(tally, together=replaying.TOGETHER):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        made = await servers.started(folder, names)
+        made = await servers.started(folder)
         try:
-            yield [replaying.Replay(server, tally) for server in made]
+            yield [replaying.Replay(server, tally, together) for server in made]
         finally:
             for server in made:
                 server.close()
 
 
-async def requests(count, seed, first=0, progress=None, alter=None):
-    """Sends `count` generated requests, sentinels counted, from the script with this number on; gives the tally."""
+async def requests(count, seed, first=0, progress=None, until=math.inf):
+    """Sends `count` generated requests, sentinels counted, from the script with this number on, or as many as there is time for
+    (monotonic seconds); gives the tally."""
     tally, generator = Tally(), making_requests.Generator(seed)
     upstream = await origin.Origin().start()
-    upstream.alter = alter
     sent, number = 0, first
     async with readers(tally) as replays, running(upstream) as places:
         routes = gateway.routes(upstream.address)
-        while sent < count:
+        while sent < count and time.monotonic() < until:
             scripts = []
             while len(scripts) < AT_ONCE and sent < count:
                 scripts.append(generator.script(number))
@@ -72,22 +74,28 @@ async def requests(count, seed, first=0, progress=None, alter=None):
     return tally
 
 
-async def answers(count, seed, first=0, progress=None, alter=None):
-    """Has `count` generated answers pass, sentinels counted, from the connection with this number on; gives the tally."""
-    tally, generator = Tally(), making_answers.Generator(seed)
+async def answers(count, seed, first=0, progress=None, until=math.inf):
+    """Has `count` generated answers pass, sentinels counted, from the connection with this number on, or as many as there is
+    time for; gives the tally."""
+    # Clients count in a thread of their own.
+    tally, read, generator = Tally(), Tally(), making_answers.Generator(seed)
     upstream = await origin.Answering().start()
-    upstream.alter = alter
     sent, number = 0, first
-    with contextlib.closing(clients.Clients(tally)) as every:
+    with contextlib.closing(clients.Clients(read)) as every:
         async with running(upstream) as places:
-            while sent < count:
+            comparing = asyncio.create_task(asyncio.sleep(0))
+            while sent < count and time.monotonic() < until:
                 exchanges = []
                 while len(exchanges) < AT_ONCE and sent < count:
                     exchanges.append(generator.exchange(number))
                     sent, number = sent + len(exchanges[-1].answers), number + 1
                 passed = await answering.send(exchanges, places[0], upstream, tally)
-                await asyncio.to_thread(every.compare, passed)
+                # Clients read while the next ones pass.
+                await comparing
+                comparing = asyncio.create_task(asyncio.to_thread(every.compare, passed))
                 if progress:
-                    progress(sent, tally)
+                    progress(sent, read)
+            await comparing
+    tally.add(read)
     tally.count("answers generated", sent)
     return tally

@@ -1,9 +1,11 @@
-"""Clients that share nothing with each other read what the gateway passed on: each gives (status, reason, fields, body), or None for what it
-takes as broken or cut, and the same of a second answer on the same connection where the first lets one follow."""
+"""Clients that share nothing with each other read what the gateway passed on: each gives (status, reason, fields, body), or None for what
+it takes as broken or cut, and the same of a second answer on the same connection where the first lets one follow."""
 
+import concurrent.futures
 import http.client
 import io
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -109,7 +111,12 @@ class Sans:
                 elif isinstance(event, h11.Data):
                     body += event.data
                 elif isinstance(event, h11.EndOfMessage):
-                    return head.status_code, bytes(head.reason), [(bytes(a), bytes(b)) for a, b in head.headers.raw_items()], body
+                    return (
+                        head.status_code,
+                        bytes(head.reason),
+                        [(bytes(a), bytes(b)) for a, b in head.headers.raw_items()],
+                        body,
+                    )
                 elif not isinstance(event, h11.InformationalResponse):
                     return None
         except (h11.RemoteProtocolError, h11.LocalProtocolError):
@@ -139,7 +146,8 @@ class Curl:
             handle.setopt(pycurl.NOBODY, passed.method == b"HEAD")
             handle.setopt(pycurl.OPENSOCKETFUNCTION, lambda *_: theirs)
             handle.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
-            handle.setopt(pycurl.CLOSESOCKETFUNCTION, lambda _: 0)
+            # What curl has is a copy of the descriptor.
+            handle.setopt(pycurl.CLOSESOCKETFUNCTION, lambda descriptor: os.close(descriptor) or 0)
             handle.setopt(pycurl.HEADERFUNCTION, lines.append)
             handle.setopt(pycurl.WRITEFUNCTION, body.write)
             handle.setopt(pycurl.PROXY, "")
@@ -163,7 +171,11 @@ class Curl:
                 heads.append([])
             else:
                 heads[-1].append(text)
-        finals = [head for head in heads if head and head[0].startswith(b"HTTP/") and not head[0].split(b" ")[1].startswith(b"1")]
+        finals = [
+            head
+            for head in heads
+            if head and head[0].startswith(b"HTTP/") and not head[0].split(b" ")[1].startswith(b"1")
+        ]
         start, *rest = finals[-1]
         words = start.split(b" ", 2)
         fields = [tuple(part.strip(b" \t") for part in line.split(b":", 1)) for line in rest]
@@ -177,7 +189,9 @@ class Node:
 
     def __init__(self):
         binary = executable("CARDEA_NODE", "node", "apt-get install nodejs")
-        self.process = subprocess.Popen([binary, HERE / "node_client.js"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [binary, HERE / "node_client.js"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def close(self):
         self.process.stdin.close()
@@ -214,10 +228,13 @@ class Clients:
 
     def __init__(self, tally):
         self.tally, self.seen = tally, set()
-        self.node = Node()
+        # For tests of the test: number of a connection → clients that did not read what was meant.
+        self.noticed = {}
+        self.node, self.pool = Node(), concurrent.futures.ThreadPoolExecutor(1)
         self.others = (Standard(), Sans(), Curl())
 
     def close(self):
+        self.pool.shutdown()
         self.node.close()
 
     def fresh(self, many):
@@ -232,24 +249,27 @@ class Clients:
 
     def compare(self, many):
         many = list(self.fresh(many))
-        for passed, result in zip(many, self.node.all(many)):
-            self.judge("node", passed, *result)
+        # Node works meanwhile.
+        results = self.pool.submit(self.node.all, many)
         for client in self.others:
             for passed in many:
                 self.judge(client.name, passed, *client.read(passed))
+        for passed, result in zip(many, results.result()):
+            self.judge("node", passed, *result)
 
     def judge(self, name, passed, first, second):
         if tolerated.cannot_read(name, passed.octets):
             return self.tally.count(f"{name}: not asked")
 
         def found(what, expected, other):
+            self.noticed.setdefault(passed.number, set()).add(name)
             self.tally.found(Finding(name, what, expected, other, passed.octets, passed.received, passed.number))
 
         if first == "waits":
             return found("waits for more", passed.message, None)
         if first is None:
-            self.tally.count(f"{name}: {'took as cut' if passed.message is None else 'refused'}")
-            return
+            self.noticed.setdefault(passed.number, set()).add(name)
+            return self.tally.count(f"{name}: {'took as cut' if passed.message is None else 'refused'}")
         if passed.message is None:
             return found("took as whole what is cut", None, first)
         message = passed.message
@@ -263,3 +283,6 @@ class Clients:
         if second is not None and tolerated.read(name, *second) != SENTINEL_READ:
             return found("the next answer is another one", SENTINEL_READ, second)
         self.tally.count(f"{name}: agreed" + (", and on the next answer" if second is not None else ""))
+
+
+NAMES = tuple(client.name for client in (Standard, Sans, Curl, Node))

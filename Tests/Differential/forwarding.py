@@ -86,7 +86,9 @@ def request(received, route):
             target = b"*"
     called = host
     if target != b"*":
-        if route.strips and (target == route.strips or target[: len(route.strips) + 1] in (route.strips + b"/", route.strips + b"?")):
+        if route.strips and (
+            target == route.strips or target[: len(route.strips) + 1] in (route.strips + b"/", route.strips + b"?")
+        ):
             target = target[len(route.strips) :]
         target = route.prefix + (target if target[:1] == b"/" else b"/" + target)
     gone = nominated(received.fields)

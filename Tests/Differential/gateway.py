@@ -42,7 +42,15 @@ def configure(gateway, origin):
             "identities": {"key": {"static": {"value": key, "header": "X-Api-Key"}}},
             "listeners": {f"l{index}": {"address": place, "http": [1.1]} for index, place in enumerate(places)},
             "routes": [
-                {"name": "raw", "listen": "l0", "to": f"http://{origin}", "use": "none", "paths": "raw", "host": "caller"} | free,
+                {
+                    "name": "raw",
+                    "listen": "l0",
+                    "to": f"http://{origin}",
+                    "use": "none",
+                    "paths": "raw",
+                    "host": "caller",
+                }
+                | free,
                 {"name": "key", "listen": "l1", "to": f"http://{origin}", "use": "key", "cache_control": "pass"} | free,
                 {
                     "name": "edited",

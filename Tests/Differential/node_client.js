@@ -1,5 +1,5 @@
-// Reads answers with Node's http: lines of JSON [octets, method, ends] come in, a line of JSON with what was understood goes out for each. A
-// second request follows on the same connection where the first answer lets it; what is read for it goes out too.
+// Reads answers with Node's http: lines of JSON [octets, method, ends, sentinel] come in, a line of JSON with what was understood goes out
+// for each. A second request follows on the same connection where the first answer lets it; what is read for it goes out too.
 "use strict";
 const http = require("node:http");
 const { Duplex } = require("node:stream");

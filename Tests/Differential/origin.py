@@ -17,7 +17,9 @@ class Origin:
         self.open = set()
 
     async def start(self):
-        self.server = await asyncio.get_running_loop().create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=4096)
+        self.server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self), "127.0.0.1", 0, backlog=4096
+        )
         self.address = "127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
         return self
 
@@ -158,8 +160,8 @@ async def call(address, segments, wanted, behind, closes, within=20.0):
 
 
 class Answering(Origin):
-    """Writes the answer that was made for the request: key → making_answers.Answer. `alter` changes what a caller read, for tests of the
-    test."""
+    """Writes the answer that was made for the request: key → making_answers.Answer. `alter`, for tests of the test, changes what a caller
+    read: it is given the octets and the number of the connection."""
 
     def __init__(self):
         super().__init__()

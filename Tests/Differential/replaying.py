@@ -90,14 +90,16 @@ def reported(server, answer):
 
 
 class Replay:
-    """To one server."""
+    """To one server. `outcomes`, for tests of the test: number of a script → what was counted or found for its requests."""
 
-    def __init__(self, server, tally):
-        self.server, self.tally = server, tally
-        self.seen = set()
+    def __init__(self, server, tally, together=TOGETHER):
+        self.server, self.tally, self.together = server, tally, together
+        self.seen, self.outcomes = set(), None
 
-    def count(self, what, by=1):
-        self.tally.count(f"{self.server.name}: {what}", by)
+    def count(self, what, emission=None):
+        self.tally.count(f"{self.server.name}: {what}")
+        if self.outcomes is not None and emission:
+            self.outcomes.setdefault(emission.number, set()).add(what)
 
     def fresh(self, emissions):
         """Those whose octets were not tried before, the id in the target aside: it has the same length everywhere."""
@@ -118,7 +120,7 @@ class Replay:
         switching = [emission for emission in whole if SWITCHING in emission.octets]
         whole = [emission for emission in whole if SWITCHING not in emission.octets]
         groups = [[emission] for emission in switching]
-        groups += [whole[at : at + TOGETHER] for at in range(0, len(whole), TOGETHER)]
+        groups += [whole[at : at + self.together] for at in range(0, len(whole), self.together)]
         await asyncio.gather(*(self.group(group, gate) for group in groups))
         await asyncio.gather(*(self.partial(emission, gate) for emission in cut))
         self.strays()
@@ -140,15 +142,17 @@ class Replay:
             self.judge(emission, answer)
         settled = len(line.answers)
         if settled > len(emissions):
-            last = reported(self.server, line.answers[-1])
+            last = reported(self.server, line.answers[len(emissions)])
             if last is None or (last.method, last.target, last.body) != (b"GET", b"/d/ffffffff?sentinel", b""):
-                self.found("the sentinel is another request", emissions[-1], SENTINEL, line.answers[-1].octets)
+                self.found("the sentinel is another request", emissions[-1], SENTINEL, last)
+            if settled > len(emissions) + 1:
+                self.found("more requests than were written", emissions[-1], len(emissions) + 1, settled)
             return settled
         if line.fault == "no answer in time":
             self.found("waits for more", emissions[settled], emissions[settled].sent, bytes(line.buffer[line.at :]))
             return settled + 1
         if settled == 0:
-            self.count("ended without an answer")
+            self.count("ended without an answer", emissions[0])
             return 1
         return settled
 
@@ -156,20 +160,26 @@ class Replay:
         found = reported(self.server, answer)
         if found is None:
             if answer.start[0] >= 400:
-                self.count(f"refused {answer.start[0]}")
+                self.count(f"refused {answer.start[0]}", emission)
             elif tolerated.answers_itself(self.server.name, emission.sent):
-                self.count("answered by itself")
+                self.count("answered by itself", emission)
             else:
                 self.found("answered without a report", emission, emission.sent, answer.octets)
             return
-        apart = forwarding.differences(tolerated.normalised(self.server.name, emission.sent), tolerated.normalised(self.server.name, found))
+        apart = forwarding.differences(
+            tolerated.normalised(self.server.name, emission.sent), tolerated.normalised(self.server.name, found)
+        )
         for part, one, other in apart:
             self.found(f"{part} differs", emission, one, other)
         if not apart:
-            self.count("agreed")
+            self.count("agreed", emission)
 
     def found(self, what, emission, expected, other):
-        self.tally.found(Finding(self.server.name, what, expected, other, emission.octets, emission.received, emission.number))
+        if self.outcomes is not None:
+            self.outcomes.setdefault(emission.number, set()).add(what)
+        self.tally.found(
+            Finding(self.server.name, what, expected, other, emission.octets, emission.received, emission.number)
+        )
 
     async def partial(self, emission, gate):
         """A request that does not end must not be handed on as one that does."""

@@ -112,6 +112,7 @@ def judge(script, messages, ends, caller, route, whole, tally):
                 raise reader.Refused("octets behind it")
         except (reader.More, reader.Refused) as reason:
             found(f"emitted what is no request: {reason!r}", sent, None, octets)
+            emissions.append(Emission(octets, sent, script.number, script.octets))
             continue
         apart = forwarding.differences(sent, forwarding.understood(again))
         for part, one, other in apart:

@@ -1,8 +1,10 @@
-"""run.py [--seed S] [--workers W] [--of requests|answers|both] N    what the gateway makes of N generated requests and N generated answers is
-read by other servers and clients as by the gateway. Exits with 1 after a finding. The same seed makes the same messages."""
+"""run.py [--seed S] [--workers W] [--of requests|answers|both] [--seconds S] N    what the gateway makes of N generated requests and of N
+generated answers is read by other servers and clients as by the gateway. Exits with 1 after a finding. The same seed makes the same
+messages; after --seconds for each kind no further ones are begun."""
 
 import argparse
 import asyncio
+import math
 import os
 import pickle
 import random
@@ -21,6 +23,7 @@ def arguments():
     parser.add_argument("count", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--workers", type=int, default=max(1, os.cpu_count() or 1))
+    parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--of", choices=("requests", "answers", "both"), default="both")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -34,9 +37,14 @@ def work(given):
 
     def progress(done, tally):
         rate = done / (time.monotonic() - began)
-        print(f"worker {given.worker}: {done} {given.of}, {rate:.0f} a second, {sum(tally.kinds.values())} findings", file=sys.stderr, flush=True)
+        print(
+            f"worker {given.worker}: {done} {given.of}, {rate:.0f} a second, {sum(tally.kinds.values())} findings",
+            file=sys.stderr,
+            flush=True,
+        )
 
-    tally = asyncio.run(getattr(chain, given.of)(given.count, given.seed, given.worker * APART, progress))
+    kind = getattr(chain, given.of)
+    tally = asyncio.run(kind(given.count, given.seed, given.worker * APART, progress, began + given.seconds))
     sys.stdout.buffer.write(pickle.dumps(tally))
 
 
@@ -47,8 +55,12 @@ def spread(of, given):
     children = []
     for index in range(given.workers):
         # Ports of their own, as promises that run beside each other have them.
-        environment = os.environ | {"PYTEST_XDIST_WORKER": f"gw{index}", "PYTEST_XDIST_WORKER_COUNT": str(given.workers)}
+        environment = os.environ | {
+            "PYTEST_XDIST_WORKER": f"gw{index}",
+            "PYTEST_XDIST_WORKER_COUNT": str(given.workers),
+        }
         words = [sys.executable, __file__, str(share), "--seed", str(given.seed), "--of", of, "--worker", str(index)]
+        words += ["--seconds", str(given.seconds)]
         children.append(subprocess.Popen(words, stdout=subprocess.PIPE, env=environment))
     tally = findings.Tally()
     for child in children:

@@ -1,5 +1,5 @@
-"""The servers that read what the gateway emitted. nginx, HAProxy, Apache and lighttpd hand on what they understood to a reporter of ours, as
-proxies; Node and uvicorn say it themselves."""
+"""The servers that read what the gateway emitted. nginx, HAProxy, Apache and lighttpd hand on what they understood to a reporter of ours,
+as proxies; Node and uvicorn say it themselves."""
 
 import asyncio
 import base64
@@ -22,7 +22,9 @@ class Reporter:
         self.reports, self.broken = {}, []
 
     async def start(self):
-        self.server = await asyncio.get_running_loop().create_server(lambda: Reported(self), "127.0.0.1", 0, backlog=4096)
+        self.server = await asyncio.get_running_loop().create_server(
+            lambda: Reported(self), "127.0.0.1", 0, backlog=4096
+        )
         self.port = self.server.sockets[0].getsockname()[1]
         return self
 
@@ -45,7 +47,9 @@ class Reported(asyncio.Protocol):
                 del self.buffer[:end]
                 found = forwarding.understood(message)
                 self.reporter.reports.setdefault(found.key, []).append(found)
-                self.transport.write(b"HTTP/1.1 200 OK\r\nX-Key: " + found.key.hex().encode() + b"\r\nContent-Length: 0\r\n\r\n")
+                self.transport.write(
+                    b"HTTP/1.1 200 OK\r\nX-Key: " + found.key.hex().encode() + b"\r\nContent-Length: 0\r\n\r\n"
+                )
         except reader.More:
             pass
         except reader.Refused as reason:
@@ -57,7 +61,9 @@ def told(encoded):
     """What a server said itself."""
     method, target, fields, body = json.loads(base64.b64decode(encoded))
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
-    message = reader.Message((method.encode("latin-1"), target.encode("latin-1"), 1), pairs, body=body.encode("latin-1"))
+    message = reader.Message(
+        (method.encode("latin-1"), target.encode("latin-1"), 1), pairs, body=body.encode("latin-1")
+    )
     return forwarding.understood(message)
 
 
@@ -101,7 +107,15 @@ http {{
 }}
 """,
         )
-        return [executable("CARDEA_NGINX", "nginx", "apt-get install nginx"), "-p", str(self.folder), "-e", "stderr", "-c", file]
+        return [
+            executable("CARDEA_NGINX", "nginx", "apt-get install nginx"),
+            "-p",
+            str(self.folder),
+            "-e",
+            "stderr",
+            "-c",
+            file,
+        ]
 
     def haproxy(self):
         file = self.write(
@@ -128,7 +142,8 @@ backend b
 
     def apache(self):
         modules = "\n".join(
-            f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in ("mpm_event", "proxy", "proxy_http", "authz_core")
+            f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so"
+            for name in ("mpm_event", "proxy", "proxy_http", "authz_core")
         )
         file = self.write(
             "apache.conf",
@@ -181,7 +196,11 @@ proxy.server = ("" => (("host" => "127.0.0.1", "port" => {self.reporter.port})))
         return [executable("CARDEA_LIGHTTPD", "lighttpd", "apt-get install lighttpd"), "-D", "-f", file]
 
     def node(self):
-        return [executable("CARDEA_NODE", "node", "apt-get install nodejs"), str(HERE / "node_server.js"), str(self.port)]
+        return [
+            executable("CARDEA_NODE", "node", "apt-get install nodejs"),
+            str(HERE / "node_server.js"),
+            str(self.port),
+        ]
 
     def httptools(self):
         return [sys.executable, str(HERE / "uvicorn_server.py"), "httptools", str(self.port)]

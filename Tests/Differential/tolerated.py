@@ -16,9 +16,12 @@ APART = {
 # An empty value says nothing, and this server leaves such a field out.
 LEAVES_EMPTY_FIELDS_OUT = {"lighttpd"}
 # Takes the first of several lines of a field that is no list in the eyes of this server.
-TAKES_THE_FIRST = {"lighttpd": {b"if-none-match", b"if-modified-since", b"content-type"}}
+TAKES_THE_FIRST = {"lighttpd": {b"if-none-match", b"if-modified-since", b"content-type", b"http2-settings"}}
 # RFC 3986 section 6.2: a host has no case, its port is that of the scheme where none is written, and a dot at its end is none of its name.
 NORMALISES_HOST = {"lighttpd"}
+# A path that begins with two slashes has one behind this server, and brackets in it are encoded then: so that no reader takes it for the
+# name of a host. Only a route with `paths: raw` passes such a path (docs/design/security.md#invariant-10).
+JOINS_SLASHES_IN_FRONT = {"apache"}
 # ASGI has the query apart from the path: an empty one and none are the same in it.
 KNOWS_NO_EMPTY_QUERY = {"httptools", "h11"}
 # The parser gives values with the blanks behind them (RFC 9112 section 5.1 leaves them out).
@@ -52,6 +55,8 @@ def normalised(name, sent):
     target, host = sent.target, sent.host
     if name in KNOWS_NO_EMPTY_QUERY and target.find(b"?") == len(target) - 1:
         target = target[:-1]
+    if name in JOINS_SLASHES_IN_FRONT and target[:2] == b"//":
+        target = b"/" + target.lstrip(b"/").replace(b"[", b"%5B").replace(b"]", b"%5D")
     if name in NORMALISES_HOST:
         host = re.sub(rb"\.?(:80)?:?$", b"", host.lower())
     return dataclasses.replace(sent, target=target, host=host, fields=fields, optional=[], trailers=[])
