@@ -8,13 +8,13 @@ import subprocess
 
 # The words that make each program tell its version.
 PROGRAMS = {
-    "openssl": "version", "curl": "--version", "nginx": "-v", "haproxy": "-v", "redis-server": "--version", "tinyproxy": "-v",
+    "openssl": "version", "curl": "--version", "nginx": "-v", "haproxy": "-v", "apache2": "-v", "lighttpd": "-v", "redis-server": "--version", "tinyproxy": "-v",
     "glewlwyd": "--version", "docker-registry": "--version", "nghttpd": "--version", "prometheus": "--version", "node": "--version", "java": "-version",
     "sqlite3": "--version", "valgrind": "--version", "strace": "--version", "nft": "--version", "ip": "-V",
 }
 # The Python packages that serve or call; what they stand on is pinned with them in requirements.txt.
-PACKAGES = ["authlib", "botocore", "cryptography", "flask", "grpcio", "h2", "httpx", "hypercorn", "pytest", "requests", "websockets",
-            "wsproto"]
+PACKAGES = ["authlib", "botocore", "cryptography", "flask", "grpcio", "h11", "h2", "httptools", "httpx", "hypercorn", "pycurl", "pytest",
+            "requests", "uvicorn", "websockets", "wsproto"]
 
 
 def told(program, word):
