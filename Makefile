@@ -247,6 +247,15 @@ sim: ## three whole gateways, what they call and who calls them, on one thread i
 	CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
 	.build/budgets/release/cardea-sim --seed $(SEED) --seeds $(SEEDS)
 
+# Of each kind of message; a million of both take half an hour on two cores.
+N ?= 100000
+
+.PHONY: differential
+differential: build-release ## N=100000 generated requests and answers, read by six servers and four clients as by the gateway; SEED=the one that was printed: the same again
+	@.ci/setup differential
+	@python=$$(.ci/setup python); CARDEA_BIN=$(BINARY) CARDEA_LAB_BIN=$(dir $(BINARY))cardea-lab \
+		$$python Tests/Differential/run.py $(if $(SEED),--seed $(SEED)) $(N)
+
 .PHONY: demo
 demo: ## a legacy caller and Cardea before SYSTEM=oam_webgate, or another of Tests/Demo/stories; ONCE=1 ends after the measurements
 	@.ci/setup demo
