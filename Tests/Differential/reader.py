@@ -124,10 +124,12 @@ def length(fields, repairs=False):
     found = members(fields, b"content-length")
     if not found:
         return None
-    if len(found) > 1 and not (repairs and len(set(map(bytes, found))) == 1):
+    if len(found) > 1 and not repairs:
         raise Refused("several lengths")
-    if not DIGITS.fullmatch(found[0]):
+    if not all(DIGITS.fullmatch(one) for one in found):
         raise Refused("length")
+    if len(set(map(int, found))) > 1:
+        raise Refused("lengths that differ")
     return int(found[0])
 
 

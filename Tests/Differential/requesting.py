@@ -77,7 +77,7 @@ def judge(script, messages, ends, caller, route, whole, tally):
     tally.count(f"scripts that end {ends or 'whole'}")
     if caller.fault:
         found(caller.fault, [message.start for message in messages], bytes(caller.buffer))
-    tally.count("answers to HEAD with a body, before an end", caller.bodies_for_head)
+    tally.count("known: a refusal of HEAD has a body", caller.bodies_for_head)
     tally.count("connections reset while something was written", caller.reset)
     refused = False
     for index, message in enumerate(messages):
@@ -120,7 +120,8 @@ def judge(script, messages, ends, caller, route, whole, tally):
         # Those that were left out are not looked for behind the servers.
         sent.trailers = again.trailers
         if again.values(b"expect") and not again.body and again.framing == "none":
-            # Known: docs of the run. RFC 9110 section 10.1.1 wants no expectation where no content is.
+            # A known fault, counted and not found anew: RFC 9110 section 10.1.1 wants no expectation where no content is. The gateway
+            # sends one on while nothing stands behind the head.
             tally.count("known: an expectation without content is forwarded")
         tally.count("forwarded")
         emissions.append(Emission(octets, sent, script.number, script.octets))

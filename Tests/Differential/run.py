@@ -33,9 +33,12 @@ def work(given):
     """One worker: the tally as octets on its output, its progress on its error output."""
     import chain
 
-    began = time.monotonic()
+    began, told = time.monotonic(), []
 
     def progress(done, tally):
+        for finding in tally.findings[len(told) :]:
+            told.append(finding)
+            print(finding, file=sys.stderr, flush=True)
         rate = done / (time.monotonic() - began)
         print(
             f"worker {given.worker}: {done} {given.of}, {rate:.0f} a second, {sum(tally.kinds.values())} findings",

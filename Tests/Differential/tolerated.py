@@ -75,5 +75,6 @@ def cannot_read(name, octets):
 
 def read(name, status, reason, fields, body):
     """Names have no case; lines of a name stay apart, as clients give them."""
-    reason = reason.strip(b" \t") if name in TRIMS_REASON else reason
+    # As Python has it, with the blanks of Latin-1.
+    reason = reason.decode("latin-1").strip().encode("latin-1") if name in TRIMS_REASON else reason
     return status, reason, sorted((key.lower(), value.strip(b" \t")) for key, value in fields), body

@@ -11,6 +11,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Differenti
 
 import chain  # noqa: E402
 import clients  # noqa: E402
+import making_answers  # noqa: E402
+import making_requests  # noqa: E402
 import planted  # noqa: E402
 import servers  # noqa: E402
 
@@ -66,3 +68,14 @@ def test_a_fault_planted_into_an_answer_is_seen(seen_of_answers, name):
 def test_where_nothing_is_planted_nothing_is_seen(seen_of_requests, seen_of_answers):
     for seen in (seen_of_requests, seen_of_answers):
         assert not seen[planted.UNCHANGED].by_reader and not seen[planted.UNCHANGED].by_others
+
+
+def test_the_same_seed_makes_the_same_messages():
+    numbers = (0, 1, 5, 1 << 24)
+    for generator in (making_requests.Generator, making_answers.Generator):
+        make = "script" if hasattr(generator, "script") else "exchange"
+        forth, back = generator(SEED), generator(SEED)
+        one = [getattr(forth, make)(number) for number in numbers]
+        other = [getattr(back, make)(number) for number in reversed(numbers)]
+        assert one == other[::-1]
+        assert one != [getattr(generator(SEED + 1), make)(number) for number in numbers]
