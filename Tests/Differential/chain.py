@@ -44,6 +44,7 @@ async def running(upstream):
 @contextlib.asynccontextmanager
 async def readers(tally, together=replaying.TOGETHER):
     with tempfile.TemporaryDirectory() as folder:
+        # For servers that give up root.
         os.chmod(folder, 0o755)
         made = await servers.started(folder)
         try:

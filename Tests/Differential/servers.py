@@ -1,5 +1,8 @@
 """The servers that read what the gateway emitted. nginx, HAProxy, Apache and lighttpd hand on what they understood to a reporter of ours,
-as proxies; Node and uvicorn say it themselves."""
+as proxies; Node and uvicorn say it themselves.
+
+They stand as Debian and PyPI have them, with room for long heads. Switched off is what makes them leave out, join or rewrite what they have
+read: it would hide how they read it."""
 
 import asyncio
 import base64

@@ -49,9 +49,10 @@ def normalised(name, sent):
     for key, values in sorted(lists.items()):
         if key in TAKES_THE_FIRST.get(name, ()):
             values = [value for value in values if value][:1]
-        text = EMPTY_MEMBERS.sub(b", ", b", ".join(values)).strip(b", \t")
+        text = b", ".join(values)
+        text = EMPTY_MEMBERS.sub(b", ", text.replace(b"; ", b", ") if key == b"cookie" else text).strip(b", \t")
         if text or name not in LEAVES_EMPTY_FIELDS_OUT:
-            fields.append((key, text.replace(b"; ", b", ") if key == b"cookie" else text))
+            fields.append((key, text))
     target, host = sent.target, sent.host
     if name in KNOWS_NO_EMPTY_QUERY and target.find(b"?") == len(target) - 1:
         target = target[:-1]
