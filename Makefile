@@ -238,16 +238,13 @@ fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
 	@.ci/setup build
 	Tests/Fuzz/run $(SECONDS_PER_TARGET)
 
-# The first seed, and how many; one alone tells its story.
-SEED ?= 1
-SEEDS ?= 20
 .PHONY: sim
 sim: ## three whole gateways, what they call and who calls them, on one thread in virtual time: SEEDS=20 histories from SEED=1 on, judged by what is promised
 	@.ci/setup sim
 	CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
-	.build/budgets/release/cardea-sim --seed $(SEED) --seeds $(SEEDS)
+	.build/budgets/release/cardea-sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),20)
 
-# Of each kind of message; a million of both take half an hour on two cores.
+# Messages of each kind. A million requests and a million answers take half an hour on two cores.
 N ?= 100000
 
 .PHONY: differential

@@ -90,7 +90,7 @@ async def send(exchanges, place, upstream, tally, together=48):
 
 
 def meant(answer):
-    """What the upstream said by the strict reader that repairs: (messages or None, octets behind them, why there are none)."""
+    """The strict reader that repairs reads the upstream's answer: (messages or None, octets behind them, why there are none)."""
     try:
         messages, end = reader.answers(answer.octets, 0, answer.method, answer.ends, repairs=True)
         return messages, answer.octets[end:], ""

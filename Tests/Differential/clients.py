@@ -146,7 +146,7 @@ class Curl:
             handle.setopt(pycurl.NOBODY, passed.method == b"HEAD")
             handle.setopt(pycurl.OPENSOCKETFUNCTION, lambda *_: theirs)
             handle.setopt(pycurl.SOCKOPTFUNCTION, lambda *_: pycurl.SOCKOPT_ALREADY_CONNECTED)
-            # What curl has is a copy of the descriptor.
+            # curl has a copy of the descriptor.
             handle.setopt(pycurl.CLOSESOCKETFUNCTION, lambda descriptor: os.close(descriptor) or 0)
             handle.setopt(pycurl.HEADERFUNCTION, lines.append)
             handle.setopt(pycurl.WRITEFUNCTION, body.write)
@@ -163,7 +163,7 @@ class Curl:
 
     @staticmethod
     def head(lines, body):
-        """Of the last answer; curl gives lines of trailers behind those of the head."""
+        """The last answer's head; curl gives lines of trailers behind it as further lines."""
         heads = [[]]
         for text in lines:
             text = text.rstrip(b"\r\n")
@@ -238,7 +238,7 @@ class Clients:
         self.node.close()
 
     def fresh(self, many):
-        """Those whose octets were not read before, the id aside: it has the same length everywhere."""
+        """The answers whose octets were not read before. Ids are left out of the comparison; they have the same length everywhere."""
         for passed in many:
             mark = hash((passed.octets.replace(b"%08x" % (passed.number * 8), b""), passed.method, passed.ended))
             if mark in self.seen:

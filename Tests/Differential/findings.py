@@ -1,4 +1,4 @@
-"""What a run saw: counts, and findings with what is needed to see them again."""
+"""Counts and findings of a run, each finding with the octets that show it again."""
 
 import collections
 import dataclasses

@@ -1,4 +1,4 @@
-"""What is to be sent for what was received, said from RFC 9110 section 7.6 and docs/design/security.md: the gateway's code is not asked."""
+"""The model of a forwarded message, made from RFC 9110 section 7.6 and docs/design/security.md. The gateway's code is not asked."""
 
 import dataclasses
 import re
@@ -19,7 +19,7 @@ OF_THE_HOP_IN_ANSWERS = OF_THE_HOP - {b"host", b"proxy-authorization"} | {b"prox
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """One listener with one route. `claims`: it tells the upstream of the caller."""
+    """A listener with its only route. `claims`: the route tells the upstream of the caller."""
 
     name: str
     prefix: bytes = b""
@@ -33,7 +33,7 @@ class Route:
 
 @dataclasses.dataclass(slots=True)
 class Sent:
-    """What the upstream is to understand. `fields` are those of the message without Host and framing, in order."""
+    """A request as the upstream is to understand it. `fields` are in order, without Host and framing."""
 
     method: bytes
     target: bytes
@@ -52,7 +52,7 @@ CASE = re.compile(rb"/d/([0-9a-f]{8})")
 
 
 def key(method, target, fields):
-    """What joins a request with its reports: the id in its target, else the one of its field Case, else its request line."""
+    """The key that joins a request with its reports: the id in its target, else the id in its field Case, else its request line."""
     found = CASE.search(target)
     if found:
         return found[1]
@@ -143,7 +143,7 @@ def understood(message):
 
 
 def differences(expected, found):
-    """What two of them disagree in: (part, one, other). Trailers may be left out (RFC 9110 section 6.5.1) and never be made up."""
+    """The parts in which two requests disagree: (part, one, other). Trailers may be left out (RFC 9110 section 6.5.1), never made up."""
     told = []
     for part in ("method", "target", "host", "body"):
         if getattr(expected, part) != getattr(found, part):
@@ -159,7 +159,7 @@ def differences(expected, found):
 
 
 def apart(one, other):
-    """What only one of two lists has; both whole where just the order differs."""
+    """The items that only one of two lists has; both lists whole where just the order differs."""
     left, right = list(one), list(other)
     for item in one:
         if item in right:

@@ -8,7 +8,7 @@ from making_requests import ODD_OCTETS, ODD_VALUES, VALUES, odd_sizes
 
 @dataclasses.dataclass(slots=True)
 class Answer:
-    """What the upstream writes for one request. `ends`: and closes the connection behind it."""
+    """The octets that the upstream writes for a request. `ends`: the upstream closes the connection behind them."""
 
     method: bytes
     minor: int
@@ -23,7 +23,7 @@ class Answer:
 
 @dataclasses.dataclass(slots=True)
 class Exchange:
-    """One caller's connection: requests, each with the answer that it is to get."""
+    """A caller's connection: requests, each with the answer that it is to get."""
 
     number: int
     answers: list

@@ -9,7 +9,7 @@ import random
 
 @dataclasses.dataclass(slots=True)
 class Script:
-    """What one caller writes on one connection: octets in the segments that they are written in, for one of the routes."""
+    """The octets that a caller writes on a connection to one of the routes, in the segments in which they are written."""
 
     route: int
     segments: list
@@ -116,7 +116,7 @@ ODD_OCTETS = [
 
 
 def odd_sizes(told):
-    """What stands for the size of a chunk and is none, or another one."""
+    """Texts in the place of a chunk's size that are no size, or another size."""
     prefixed = [mark + told for mark in (b"+", b"-", b"0x", b" ")]
     return [*prefixed, b"", told + b"g", told + b"_0", b"f" * 16, b"1" + b"0" * 16, told.zfill(40)]
 

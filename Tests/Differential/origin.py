@@ -9,7 +9,7 @@ import reader
 
 
 class Origin:
-    """What was captured since the last `take`. `alter`, for tests of the test: changes the octets of a request before they are kept."""
+    """Keeps requests until the next `take`. `alter`, for tests of the test, changes the octets of a request before they are kept."""
 
     def __init__(self):
         self.alter = None

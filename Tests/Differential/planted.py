@@ -145,7 +145,7 @@ ANSWERS = {
 
 @dataclasses.dataclass(slots=True)
 class Seen:
-    """Of one planted fault: whether the strict reader found something, and which servers or clients refused it or read it otherwise."""
+    """How a planted fault was seen: whether the strict reader found it, and which servers or clients refused it or read it otherwise."""
 
     by_reader: bool
     by_others: set

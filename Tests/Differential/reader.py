@@ -19,9 +19,9 @@ class Message:
     framing: str = "none"
     body: bytes = b""
     trailers: Fields = dataclasses.field(default_factory=list)
-    # As they were received, from the first octet to the last.
+    # The received octets, from the first to the last.
     octets: bytes = b""
-    # Of an answer: that what follows on the connection cannot be trusted to be another one.
+    # The connection ends behind this answer; octets that follow on it are no further answer.
     last: bool = False
 
     def values(self, name):
@@ -85,7 +85,7 @@ def section(octets, at, repairs=False):
 
 
 def members(fields, name):
-    """Of a list without quotes."""
+    """The members of a field's list, which has no quoted strings."""
     return [part.strip(b" \t") for key, value in fields if key.lower() == name for part in value.split(b",")]
 
 

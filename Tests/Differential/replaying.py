@@ -19,7 +19,7 @@ CONNECTIONS = 3
 
 
 class Line(asyncio.Protocol):
-    """One connection to a server: octets are written at once, answers are read in order."""
+    """A connection to a server: octets are written at once, answers are read in order."""
 
     def __init__(self, methods):
         self.methods, self.buffer, self.at = methods, bytearray(), 0
@@ -78,7 +78,7 @@ async def write(server, octets, methods, ends=False, within=10.0):
 
 
 def reported(server, answer):
-    """What it understood, by its answer; None where it did not hand the request on."""
+    """The request as the server understood it, found by its answer; None where the server did not hand the request on."""
     encoded = answer.values(b"x-report")
     if encoded:
         return servers.told(encoded[0])
@@ -102,7 +102,7 @@ class Replay:
             self.outcomes.setdefault(emission.number, set()).add(what)
 
     def fresh(self, emissions):
-        """Those whose octets were not tried before, the id in the target aside: it has the same length everywhere."""
+        """The requests whose octets were not tried before. Ids are left out of the comparison; they have the same length everywhere."""
         for emission in emissions:
             mark = hash(forwarding.CASE.sub(b"/d/........", emission.octets))
             if mark in self.seen:
@@ -192,7 +192,7 @@ class Replay:
                 self.found("a request that did not end is whole", emission, None, emission.octets)
 
     def strays(self):
-        """What a server handed on beside what belongs to an answer."""
+        """Requests that a server handed on and that belong to no answer."""
         if not self.server.reporter:
             return
         reporter = self.server.reporter

@@ -52,7 +52,7 @@ async def send(scripts, places, routes, origin, tally, together=48):
             return await origins.call(places[script.route], script.segments, wanted, behind, ends)
 
     callers = await asyncio.gather(*(one(script, *pair) for script, pair in zip(scripts, read)))
-    # What a refusal has cut may still be on its way to the upstream.
+    # The rest of a request that a refusal has cut may still be on its way to the upstream.
     await asyncio.sleep(0.02)
     whole, cut, broken = origin.take()
     emissions = []
@@ -97,6 +97,7 @@ def judge(script, messages, ends, caller, route, whole, tally):
         if not named:
             problem = PROBLEM.search(answer.body)
             tally.count(f"refused {answer.start[0]} {problem[1].decode() if problem else '-'}")
+            tally.count("of these: the strict reader had taken it")
             refused |= answer.last
             if octets:
                 found("refused a request and forwarded it", sent, answer.octets, octets)
@@ -117,7 +118,7 @@ def judge(script, messages, ends, caller, route, whole, tally):
         apart = forwarding.differences(sent, forwarding.understood(again))
         for part, one, other in apart:
             found(f"{part} differs", one, other, octets)
-        # Those that were left out are not looked for behind the servers.
+        # Trailers that were left out are not looked for behind the servers.
         sent.trailers = again.trailers
         if again.values(b"expect") and not again.body and again.framing == "none":
             # A known fault, counted and not found anew: RFC 9110 section 10.1.1 wants no expectation where no content is. The gateway

@@ -30,7 +30,7 @@ def arguments():
 
 
 def work(given):
-    """One worker: the tally as octets on its output, its progress on its error output."""
+    """The part of a worker: its tally goes as octets to its output, its progress to its error output."""
     import chain
 
     began, told = time.monotonic(), []

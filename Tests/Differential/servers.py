@@ -61,7 +61,7 @@ class Reported(asyncio.Protocol):
 
 
 def told(encoded):
-    """What a server said itself."""
+    """The request as a server itself said that it understood it."""
     method, target, fields, body = json.loads(base64.b64decode(encoded))
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
     message = reader.Message(

@@ -1,4 +1,4 @@
-"""What a server may understand otherwise than it was sent, each with its reason. Everything else is a finding."""
+"""The differences between a sent request and a server's reading that are no finding, each with its reason."""
 
 import dataclasses
 import re
@@ -76,6 +76,6 @@ def cannot_read(name, octets):
 
 def read(name, status, reason, fields, body):
     """Names have no case; lines of a name stay apart, as clients give them."""
-    # As Python has it, with the blanks of Latin-1.
+    # Python's own blanks, those of Latin-1 among them.
     reason = reason.decode("latin-1").strip().encode("latin-1") if name in TRIMS_REASON else reason
     return status, reason, sorted((key.lower(), value.strip(b" \t")) for key, value in fields), body
