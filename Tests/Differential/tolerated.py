@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import urllib.parse
 
 # RFC 9110 section 7.6.1: fields of a proxy's own hop.
 HOP = {b"connection", b"keep-alive", b"upgrade", b"expect"}
@@ -19,9 +20,10 @@ LEAVES_EMPTY_FIELDS_OUT = {"lighttpd"}
 TAKES_THE_FIRST = {"lighttpd": {b"if-none-match", b"if-modified-since", b"content-type", b"http2-settings"}}
 # RFC 3986 section 6.2: a host has no case, its port is that of the scheme where none is written, and a dot at its end is none of its name.
 NORMALISES_HOST = {"lighttpd"}
-# A path that begins with two slashes has one behind this server, and brackets in it are encoded then: so that no reader takes it for the
-# name of a host. Only a route with `paths: raw` passes such a path (docs/design/security.md#invariant-10).
+# A path that begins with two slashes has one behind this server, and octets that RFC 3986 has not are encoded then: no reader is to take it
+# for the name of a host. Only a route with `paths: raw` passes such a path (docs/design/security.md#invariant-10).
 JOINS_SLASHES_IN_FRONT = {"apache"}
+LEGAL = "!$%&'()*+,/:;=?@~"
 # ASGI has the query apart from the path: an empty one and none are the same in it.
 KNOWS_NO_EMPTY_QUERY = {"httptools", "h11"}
 # The parser gives values with the blanks behind them (RFC 9112 section 5.1 leaves them out).
@@ -33,8 +35,10 @@ EMPTY_MEMBERS = re.compile(rb",(?:[ \t]*,)+[ \t]*")
 
 
 def answers_itself(name, sent):
-    """OPTIONS * asks the server and no resource (RFC 9110 section 9.3.7), and so does one that has no hops left (section 7.6.2)."""
-    return sent.target == b"*" or sent.method in (b"OPTIONS", b"TRACE") and (b"Max-Forwards", b"0") in sent.fields
+    """OPTIONS * asks the server and no resource (RFC 9110 section 9.3.7), and so does one that has no hops left (section 7.6.2). Apache takes
+    a number of hops that is none for 0."""
+    hops = [value for key, value in sent.fields if key == b"Max-Forwards"]
+    return sent.target == b"*" or sent.method in (b"OPTIONS", b"TRACE") and hops and not re.match(rb"0*[1-9]", hops[0])
 
 
 def normalised(name, sent):
@@ -56,8 +60,8 @@ def normalised(name, sent):
     target, host = sent.target, sent.host
     if name in KNOWS_NO_EMPTY_QUERY and target.find(b"?") == len(target) - 1:
         target = target[:-1]
-    if name in JOINS_SLASHES_IN_FRONT and target[:2] == b"//":
-        target = b"/" + target.lstrip(b"/").replace(b"[", b"%5B").replace(b"]", b"%5D")
+    if name in JOINS_SLASHES_IN_FRONT:
+        target = urllib.parse.quote(re.sub(rb"^/+", b"/", target), safe=LEGAL).encode()
     if name in NORMALISES_HOST:
         host = re.sub(rb"\.?(:80)?:?$", b"", host.lower())
     return dataclasses.replace(sent, target=target, host=host, fields=fields, optional=[], trailers=[])
