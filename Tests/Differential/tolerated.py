@@ -16,7 +16,7 @@ APART = {
 }
 # An empty value says nothing, and this server leaves such a field out.
 LEAVES_EMPTY_FIELDS_OUT = {"lighttpd"}
-# Takes the first of several lines of a field that is no list in the eyes of this server.
+# The server takes the first of several lines of a field that is no list in its eyes.
 TAKES_THE_FIRST = {"lighttpd": {b"if-none-match", b"if-modified-since", b"content-type", b"http2-settings"}}
 # RFC 3986 section 6.2: a host has no case, its port is that of the scheme where none is written, and a dot at its end is none of its name.
 NORMALISES_HOST = {"lighttpd"}
@@ -35,10 +35,11 @@ EMPTY_MEMBERS = re.compile(rb",(?:[ \t]*,)+[ \t]*")
 
 
 def answers_itself(name, sent):
-    """OPTIONS * asks the server and no resource (RFC 9110 section 9.3.7), and so does one that has no hops left (section 7.6.2). Apache takes
-    a number of hops that is none for 0."""
+    """OPTIONS * asks the server and no resource (RFC 9110 section 9.3.7). A request without hops left is Apache's own to answer
+    (section 7.6.2), and a number of hops that is none is 0 there."""
     hops = [value for key, value in sent.fields if key == b"Max-Forwards"]
-    return sent.target == b"*" or sent.method in (b"OPTIONS", b"TRACE") and hops and not re.match(rb"0*[1-9]", hops[0])
+    spent = hops and not re.match(rb"0*[1-9]", hops[0])
+    return sent.target == b"*" or name == "apache" and sent.method in (b"OPTIONS", b"TRACE") and spent
 
 
 def normalised(name, sent):
