@@ -4,7 +4,9 @@
 the windows of the other side."""
 
 import contextlib
+import select
 import socket
+import ssl
 import threading
 
 import h2.config
@@ -106,7 +108,7 @@ class Connection:
             self.h2.local_settings = h2.settings.Settings(client=False, initial_values=values)
         self.changed = threading.Condition(threading.RLock())
         self.streams = {}
-        self.is_over, self.went_away = False, None
+        self.is_over, self.went_away, self.why = False, None, None
         with self.changed:
             self.h2.initiate_connection()
             self.flush()
@@ -152,8 +154,9 @@ class Connection:
                         self.note(event)
                     self.flush()
                     self.changed.notify_all()
-        except (OSError, h2.exceptions.ProtocolError):
-            with contextlib.suppress(OSError):
+        except (OSError, ValueError, h2.exceptions.ProtocolError) as fault:
+            self.why = repr(fault)
+            with contextlib.suppress(OSError, ValueError):
                 self.flush()
         with self.changed:
             self.is_over = True
@@ -200,6 +203,40 @@ class Connection:
         self.socket.close()
 
 
+class InTurn:
+    """A TLS socket that one thread reads and others write. OpenSSL lets only one of them at it at a time, and Python 3.11 sees to that
+    no more than OpenSSL does: without turns a record is spoilt now and then, and the connection ends by itself."""
+
+    def __init__(self, inner):
+        self.inner, self.lock, self.timeout = inner, threading.Lock(), inner.gettimeout()
+        inner.setblocking(False)
+
+    def recv(self, count):
+        while True:
+            with self.lock, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return self.inner.recv(count)
+            if not select.select([self.inner], [], [], self.timeout)[0]:
+                raise TimeoutError
+
+    def sendall(self, data):
+        view = memoryview(data)
+        while view:
+            with self.lock, contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                view = view[self.inner.send(view) :]
+                continue
+            if not select.select([], [self.inner], [], self.timeout)[1]:
+                raise TimeoutError
+
+    def settimeout(self, seconds):
+        self.timeout = seconds
+
+    def shutdown(self, how):
+        self.inner.shutdown(how)
+
+    def close(self):
+        self.inner.close()
+
+
 class Caller(Connection):
     """By prior knowledge, or over TLS with `context`."""
 
@@ -211,6 +248,7 @@ class Caller(Connection):
             context.set_alpn_protocols(["h2"])
             made = context.wrap_socket(made, server_hostname="localhost")
             assert made.selected_alpn_protocol() == "h2"
+            made = InTurn(made)
         super().__init__(made, client=True)
 
     def __enter__(self):
