@@ -159,14 +159,16 @@ def tinyproxy(folder, port, user=None, password=None):
 
 class Redis(Program):
     """Debian's redis-server, in memory only unless `keeps` is set; on a TCP port, with TLS if it is given (certificate, key, authority), and on
-    a unix socket."""
+    a unix socket. `place`: host and port, where other machines call too."""
 
-    def __init__(self, folder, tls=None, password=None, acl=(), keeps=False):
+    def __init__(self, folder, tls=None, password=None, acl=(), keeps=False, place=None):
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        host, self.port = place or ("127.0.0.1", free_port())
         self.socket = folder / "redis.sock"
-        lines = [f"dir {folder}", "daemonize no", "bind 127.0.0.1", f"unixsocket {self.socket}", 'save ""']
+        lines = [f"dir {folder}", "daemonize no", f"bind {host}", f"unixsocket {self.socket}", 'save ""']
+        # Redis serves beyond loopback with a password alone, unless it is told.
+        lines += ["protected-mode no"] if place else []
         lines += [f"appendonly {'yes' if keeps else 'no'}", "appendfsync always"]
         if tls:
             certificate, key, authority = tls
@@ -180,8 +182,8 @@ class Redis(Program):
         (folder / "redis.conf").write_text("\n".join(lines) + "\n")
         binary = executable("CARDEA_REDIS", "redis-server", "apt-get install redis-server")
         self.cli = executable("CARDEA_REDIS_CLI", "redis-cli", "apt-get install redis-tools")
-        self.url = f"{'rediss' if tls else 'redis'}://{'localhost' if tls else '127.0.0.1'}:{self.port}"
-        super().__init__([binary, str(folder / "redis.conf")], folder, [("127.0.0.1", self.port)])
+        self.url = f"{'rediss' if tls else 'redis'}://{'localhost' if tls else host}:{self.port}"
+        super().__init__([binary, str(folder / "redis.conf")], folder, [(host, self.port)])
 
     def do(self, *words):
         """A command by the unix socket."""

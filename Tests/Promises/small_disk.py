@@ -1,4 +1,4 @@
-"""A disk of two megabytes that can be full."""
+"""A small disk that can be full."""
 
 import ctypes
 import os
@@ -10,12 +10,12 @@ MNT_DETACH = 2
 
 
 class SmallDisk:
-    def __init__(self, folder):
+    def __init__(self, folder, size="2m"):
         if os.geteuid() != 0:
             raise Missing("mounting a small disk needs root")
         self.folder = folder
         folder.mkdir()
-        if LIBC.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, b"size=2m"):
+        if LIBC.mount(b"tmpfs", bytes(folder), b"tmpfs", 0, f"size={size}".encode()):
             raise Missing(f"a small disk cannot be mounted: {os.strerror(ctypes.get_errno())}")
 
     def __enter__(self):
