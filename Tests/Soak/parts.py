@@ -1,0 +1,7 @@
+"""The parts of the promises that the run uses, found beside it."""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests" / "Promises"))
