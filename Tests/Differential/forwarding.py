@@ -1,4 +1,4 @@
-"""The model of a forwarded message, made from RFC 9110 section 7.6 and docs/design/security.md. The gateway's code is not asked."""
+"""The model of a forwarded message, made from RFC 9110 section 7.6 and docs/security/guarantees.md. The gateway's code is not asked."""
 
 import dataclasses
 import re
@@ -9,7 +9,7 @@ NAME = b"edge-1"
 KEY = b"lab-key-7f3a9c"
 
 # RFC 9110 sections 7.6.1 and 11.7: fields of one connection, and those that frame and route, which are written anew. A look-alike with _
-# for - goes with them (docs/design/security.md#invariant-1).
+# for - goes with them (docs/security/guarantees.md#invariant-1).
 OF_THE_HOP = {
     b"host", b"connection", b"content-length", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"keep-alive",
     b"proxy-connection", b"proxy-authorization",
@@ -72,7 +72,7 @@ def nominated(fields):
 
 
 def claims(name):
-    """Whether it tells of the caller, which is believed of nobody here (docs/design/security.md#invariant-12)."""
+    """Whether it tells of the caller, which is believed of nobody here (docs/security/guarantees.md#invariant-12)."""
     return name == b"forwarded" or name.startswith(b"x-forwarded-")
 
 

@@ -21,7 +21,7 @@ TAKES_THE_FIRST = {"lighttpd": {b"if-none-match", b"if-modified-since", b"conten
 # RFC 3986 section 6.2: a host has no case, its port is that of the scheme where none is written, and a dot at its end is none of its name.
 NORMALISES_HOST = {"lighttpd"}
 # A path that begins with two slashes has one behind this server, and octets that RFC 3986 has not are encoded then: no reader is to take it
-# for the name of a host. Only a route with `paths: raw` passes such a path (docs/design/security.md#invariant-10).
+# for the name of a host. Only a route with `paths: raw` passes such a path (docs/security/guarantees.md#invariant-10).
 JOINS_SLASHES_IN_FRONT = {"apache"}
 LEGAL = "!$%&'()*+,/:;=?@~"
 # ASGI has the query apart from the path: an empty one and none are the same in it.
