@@ -28,9 +28,9 @@ extension Keeper {
         let report: PurgeReport?
         switch scope {
         case .identity(let name):
-            report = catalogue.identity(named: name).map { purge(catalogue.same(as: $0)) }
+            report = catalogue.identity(named: name).map { purge(catalogue.same(as: $0) + formerly(name)) }
         case .route(let name): report = routes.first { $0.name == name }.map { purge($0) }
-        case .everything: report = purge(identities)
+        case .everything: report = purge(identities + formerly())
         }
         if let report {
             audit(scope, report)
@@ -44,11 +44,20 @@ extension Keeper {
         return report
     }
 
+    /// Identities of earlier settings, which a reload may bring back with the tokens that they have.
+    private func formerly(_ name: String? = nil) -> [KeptIdentity] {
+        catalogue.retiredIdentities.filter { name == nil || $0.plan.name == name }
+    }
+
     private func purge(_ chosen: [KeptIdentity]) -> PurgeReport {
         let digests = Set(chosen.map(\.digest))
         let count = tokens.all.count { digests.contains($0.key.digest) && $0.isHeld }
-        for identity in chosen { raiseEpoch(of: identity, cause: .purge) }
-        return PurgeReport(identities: chosen.map(\.plan.name), tokens: count)
+        var names: [String] = []
+        for identity in chosen {
+            raiseEpoch(of: identity, cause: .purge)
+            if !names.contains(identity.plan.name) { names.append(identity.plan.name) }
+        }
+        return PurgeReport(identities: names, tokens: count)
     }
 
     /// The epoch of the whole identity rises, for it only ever rises; its other tokens are not told, so that their flights go on.
