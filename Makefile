@@ -227,6 +227,8 @@ lint: ## format and warnings, both strict
 	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)
 	@.ci/setup build
 	$(SWIFT) build --build-tests --scratch-path .build/lint -Xswiftc -warnings-as-errors
+	@.ci/setup sim
+	CARDEA_TESTS=cardea-sim $(SWIFT) build --scratch-path .build/lint -Xswiftc -warnings-as-errors --product cardea-sim
 
 .PHONY: format
 format: ## format every Swift file in place

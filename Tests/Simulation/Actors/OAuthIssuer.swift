@@ -76,30 +76,34 @@ final class OAuthIssuer {
         Server(wire) { [unowned world] fault in
             world.verdicts.expect(false, .rightAnswer, "the issuer was sent what is no request: \(fault)")
         } _: { [unowned self] arrival, wire, reply in
-            take(arrival.request, wire, reply)
+            take(arrival, wire, reply)
         }
     }
 
     // MARK: - Requests
 
-    private func take(_ request: Message, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
+    private func take(_ arrival: Server.Arrival, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
+        let request = arrival.request
         calls += 1
         let form = Form(request.body)
         let client = self.client(of: request, form)
         let kind = form["grant_type"] ?? "?"
         let process = world.process(of: wire.gateway)
         world.journal.note(.issuer, wire.number, request.body, "g\(wire.gateway) asks for \(kind) of \(client ?? "?")")
-        guard let client else {
+        guard var client else {
             world.verdicts.expect(false, .credentialPlace, "a client is not known, or its secret is wrong")
             return reply(.bytes(Answer.json(401, #"{"error":"invalid_client"}"#)))
         }
-        looksAtGrants(client, wire, process)
+        // Another edition of an identity has tokens of its own.
+        if form["edition"] != nil { client += "+odd" }
+        looksAtGrants(client, wire, process, beganAt: arrival.spokeAt)
         let answer = self.answer(kind, client, form, wire, process)
         let delay = .milliseconds(1) + draw.below(.milliseconds(20))
         switch mood {
         case .silence: return
-        case .late(let extra): world.timeline.after(delay + extra) { [self] in finish(client, wire, answer, reply) }
-        default: world.timeline.after(delay) { [self] in finish(client, wire, answer, reply) }
+        case .late(let extra):
+            world.timeline.after(delay + extra) { [self, client] in finish(client, wire, answer, reply) }
+        default: world.timeline.after(delay) { [self, client] in finish(client, wire, answer, reply) }
         }
     }
 
@@ -128,17 +132,19 @@ final class OAuthIssuer {
         return pair.count == 2 && clients[pair[0]] == pair[1] ? pair[0] : nil
     }
 
-    private func looksAtGrants(_ client: String, _ wire: Wire, _ process: ProcessName) {
+    private func looksAtGrants(_ client: String, _ wire: Wire, _ process: ProcessName, beganAt: UInt64) {
         let key = Grant.Key(gateway: wire.gateway, client: client)
+        let holder = world.gateways[wire.gateway]
+        // Behind a purge or a reload another key may be meant: what was under way before is not used.
         if let last = grants[key], last.process == process {
             world.verdicts.expect(
-                last.isAnswered || last.wire.isAbandoned || last.beganAt <= world.gateways[wire.gateway].reloadedAt,
+                last.isAnswered || last.wire.isAbandoned || last.beganAt <= max(holder.reloadedAt, holder.purgedAt),
                 .oneGrant,
                 "g\(wire.gateway) asks for \(client) while its last request is under way")
         }
         looksForGoodToken(client, wire, process)
         grants[key] = Grant(
-            wire: wire, process: process, client: client, beganAt: world.timeline.now)
+            wire: wire, process: process, client: client, beganAt: beganAt)
         guard let redis = world.redis, redis.isCalm else { return }
         for (other, grant) in grants where other.client == client && other.gateway != wire.gateway {
             world.verdicts.expect(
@@ -246,7 +252,8 @@ final class OAuthIssuer {
     private func granted(
         _ client: String, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
     ) -> Made {
-        let token = world.tokens.give(to: client, gateway: wire.gateway, now: world.timeline.now, life: life)
+        let token = world.tokens.give(
+            to: String(client.prefix { $0 != "+" }), gateway: wire.gateway, now: world.timeline.now, life: life)
         let key = Grant.Key(gateway: wire.gateway, client: client)
         grants[key]?.token = token
         var text = #"{"access_token":"\#(token.text)","token_type":"Bearer","expires_in":\#(life / 1_000_000_000)"#

@@ -20,7 +20,7 @@ struct Simulate: ParsableCommand {
     @Option(help: "Virtual milliseconds from one fault to the next, on average; 0: none.") var pace: UInt64 = 1000
     @Option(help: "Callers.") var callers = 60
     @Option(help: "Gateways.") var gateways = 3
-    @Option(help: "Lines of the story that are told of a broken promise.") var lines = 60
+    @Option(help: "Lines of the story that are told of a broken promise.") var lines = 40
     @Option(help: "Runs that shrinking may take; 0: the faults stay as they were drawn.") var shrink = 60
     @Flag(help: "Tell the whole story, broken or not.") var tell = false
 
@@ -101,9 +101,21 @@ struct Simulate: ParsableCommand {
         say("  with \(shrinking.faults.count) of \(plan.faults.count) faults, after \(shrinking.runs) runs:")
         for fault in shrinking.faults { say("    \(fault)") }
         let world = try history(seed, FaultPlan(shrinking.faults, isCalm: plan.isCalm), keeps: .max / 4)
-        let story = world.journal.lines
-        let end = story.firstIndex { $0.contains("BROKEN \(invariant.rawValue)") } ?? story.count - 1
-        for line in story[max(0, end + 1 - lines)...max(end, 0)] { say("    \(line)") }
+        let told = world.verdicts.violations.first { $0.invariant == invariant }
+        let end = world.journal.lines.firstIndex { $0.contains("BROKEN \(invariant.rawValue)") }
+        let before = world.journal.lines.prefix(end.map { $0 + 1 } ?? world.journal.lines.count)
+        let story = before.filter { Self.matters($0, to: told?.words ?? "") }
+        for line in story.suffix(lines) { say("    \(line)") }
+    }
+
+    /// Requests that went their way are no part of a story that is not about them.
+    private static func matters(_ line: String, to words: String) -> Bool {
+        let request = words.split(separator: " ").first {
+            $0.first == "c" && $0.contains("n") && $0.contains { $0.isNumber }
+        }
+        if let request, line.contains(request) { return true }
+        let isRoutine = line.contains(" route=") || line.contains("store has its turn") || line.contains("redis does")
+        return !isRoutine && !line.contains(" gets ") && !line.contains("  c")
     }
 
     private func summary(_ world: World, took seconds: Double) -> String {

@@ -167,6 +167,7 @@ final class Wire {
 
     /// Calls `body` when the gateway has read all that was sent so far; never, where a piece of it is lost.
     func whenRead(_ body: @escaping () -> Void) {
+        guard !isOver else { return }
         // A nanosecond later, when the gateway has had its turn at what has arrived.
         network.timeline.at(departs + 1) { [self] in if !hasLost, held.isEmpty, peer.unread == 0 { body() } }
     }
