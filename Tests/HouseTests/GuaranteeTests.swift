@@ -1,6 +1,6 @@
 import Testing
 
-/// What is promised to whoever has to trust the gateway has a number and a test, and who cites a number means one that exists.
+/// Each guarantee to those who have to trust the gateway has a number and a test, and a cited number means one that exists.
 @Suite struct GuaranteeTests {
     @Test func everyGuaranteeHasATestThatIsThere() throws {
         let page = try #require(try Papers.pages()[Guarantees.path])

@@ -78,7 +78,7 @@ private final class FileLock: StoreLock {
     private let descriptor: Int32
 
     init(_ path: String) throws(StoreLockRefusal) {
-        // What was there before is nobody's to give away: it may be a link to a file of somebody else.
+        // A file that was there before is not given away: it may be a link to a file of somebody else.
         let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         let descriptor =
             made >= 0 || errno != EEXIST ? made : Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)

@@ -31,7 +31,7 @@ public protocol StoreDisk: Sendable {
     func nameless(in folder: String) -> (any NamelessFile)?
 }
 
-/// What came of a question to the disk.
+/// The answer to a question to the disk.
 public typealias DiskResult<Value> = Result<Value, DiskErrno>
 
 /// A number of `errno`.
@@ -49,7 +49,7 @@ public struct DiskFile: Sendable, Equatable {
     public var isRegular: Bool
     /// The process, or root, owns it.
     public var isOurs: Bool
-    /// Nobody but its owner has a right to it.
+    /// Only its owner has a right to it.
     public var isPrivate: Bool
     /// In octets.
     public var size: UInt64

@@ -65,7 +65,7 @@ struct StoreFile: Sendable {
 
     /// In bytes; 0 when there is none.
     var size: UInt64 { (try? disk.status(of: path, follows: true).get().size) ?? 0 }
-    /// Of the write-ahead log; 0 when there is none.
+    /// Octets of the write-ahead log; 0 when there is none.
     var logSize: UInt64 { StoreFile(path + "-wal", disk).size }
 
     /// Makes the file private to its owner. True when it was not.

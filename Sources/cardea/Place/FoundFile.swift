@@ -23,13 +23,13 @@ struct FoundFile {
         if case .file(let path)? = after { next = path } else { next = nil }
     }
 
-    /// Behind a socket at which nobody answers.
+    /// The words that follow the name of a socket at which nobody answers.
     var whose: String {
         "the socket of \(place.standing), which was taken because it lies in this folder"
             + (next.map { "; --config \($0) asks the gateway of that file" } ?? "")
     }
 
-    /// Behind the name of the file: how the gateway that answers is asked; nil where its configuration is no file.
+    /// The words that follow the file's name: how the gateway that answers is asked. Nil where its configuration is no file.
     func advice(_ theirs: PlaceDocument) -> String? {
         guard theirs.kind == .file else { return nil }
         let path = theirs.configuration.standing

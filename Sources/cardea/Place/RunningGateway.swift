@@ -95,7 +95,7 @@ struct RunningGateway {
         }
     }
 
-    /// Nobody answers, in words. Where the file of this folder was taken, the socket is another one than the reader may think of.
+    /// The sentence that nobody answers. Where the file of this folder was taken, the socket is another one than the reader may think of.
     var silence: String { "no gateway answers at \(socket)" + (found.map { ", " + $0.whose } ?? "") }
 
     /// For what cannot be done without: the configuration, or the end of the process with every mistake on standard error.
