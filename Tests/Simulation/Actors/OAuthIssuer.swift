@@ -138,7 +138,7 @@ final class OAuthIssuer {
         // Behind a purge or a reload another key may be meant: what was under way before is not used.
         if let last = grants[key], last.process == process {
             world.verdicts.expect(
-                last.isAnswered || last.wire.isAbandoned || last.beganAt <= max(holder.reloadedAt, holder.purgedAt),
+                last.isAnswered || last.wire.isAbandoned || last.beganAt <= holder.changedUntil,
                 .oneGrant,
                 "g\(wire.gateway) asks for \(client) while its last request is under way")
         }

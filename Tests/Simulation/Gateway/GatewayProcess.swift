@@ -16,13 +16,18 @@ final class GatewayProcess {
     let number: Int
     private(set) var life = 0
     let clock = MachineClock()
-    /// When somebody set the wall clock last; every token is due for renewal then.
+    /// When somebody set the wall clock last, or the gateway noticed it, which it does when there is work; every token is due for renewal then.
     private(set) var jumpedAt: UInt64 = 0
     /// When an operator has purged its tokens, and when it took up another configuration.
     var purgedAt: UInt64 = 0
     var reloadedAt: UInt64 = 0
-    /// What it was given before is not used again by itself.
-    var letGoAt: UInt64 { max(jumpedAt, purgedAt, reloadedAt) }
+    /// What it was given before is not used again by itself. A flight from before a purge or a reload may come to its issuer for a while still,
+    /// for instance when the shared server has not answered; its outcome is not used.
+    var letGoAt: UInt64 { max(jumpedAt, changedUntil) }
+    var changedUntil: UInt64 {
+        let last = max(purgedAt, reloadedAt)
+        return last == 0 ? 0 : last + .seconds(15)
+    }
     /// Counts the configurations that it was given.
     var edition = 0
     let disk: SimulatedDisk
@@ -194,6 +199,7 @@ final class GatewayProcess {
     }
 
     private func look(at line: [UInt8]) {
+        if line.contains(canary: "wall clock jumped") { jumpedAt = world.timeline.now }
         if !disk.hasLied, !disk.hasFailed {
             let isLost = line.contains(canary: "store was damaged") || line.contains(canary: "store not used")
             world.verdicts.expect(!isLost, .durable, "g\(number) finds its store damaged on a disk that keeps its word")
