@@ -263,6 +263,11 @@ sim: ## three whole gateways, what they call and who calls them, on one thread i
 	CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
 	.build/budgets/release/cardea-sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),20)
 
+.PHONY: sim-finds
+sim-finds: ## whether the simulation finds thirty faults that are put back one at a time; takes hours, can be stopped and taken up again; FAULTS="3 7": these alone
+	@.ci/setup sim
+	Tests/Simulation/faults/try $(FAULTS)
+
 # Messages of each kind. A million requests and a million answers take half an hour on two cores.
 N ?= 100000
 

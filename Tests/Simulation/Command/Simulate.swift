@@ -23,6 +23,7 @@ struct Simulate: ParsableCommand {
     @Option(help: "Lines of the story that are told of a broken promise.") var lines = 40
     @Option(help: "Runs that shrinking may take; 0: the faults stay as they were drawn.") var shrink = 60
     @Flag(help: "Tell the whole story, broken or not.") var tell = false
+    @Flag(help: "End with the first seed that breaks a promise.") var first = false
 
     func run() throws {
         guard seeds > 1 else {
@@ -36,6 +37,7 @@ struct Simulate: ParsableCommand {
             let number = seed + run
             run += 1
             if try !runAlone(number) { broken.append(number) }
+            if first, !broken.isEmpty { break }
         }
         say("\(run - UInt64(broken.count)) passed, \(broken.count) failed")
         guard broken.isEmpty else {
