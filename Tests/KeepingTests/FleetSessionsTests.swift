@@ -142,10 +142,25 @@ import Testing
         var server = FleetServer()
         #expect(server.connected() == .connected)
         #expect(server.connected() == nil)
-        #expect(server.failed(SharedFault(.slow, "no answer")) == "no answer")
-        #expect(server.failed(SharedFault(.refused, "full")) == nil && server.state == .degraded("full"))
-        #expect(server.failed(SharedFault(.unavailable, "not connected")) == nil && server.state == .degraded("full"))
+        #expect(server.failed(SharedFault(.slow, "no answer"), at: 0) == "no answer")
+        #expect(server.failed(SharedFault(.refused, "full"), at: 0) == nil && server.state(at: 0) == .degraded("full"))
+        #expect(server.failed(SharedFault(.unavailable, "not connected"), at: 0) == nil)
+        #expect(server.state(at: 0) == .degraded("full"))
         #expect(server.connected() == .worksAgain)
+    }
+
+    @Test func aValueThatCannotBeOpenedCountsForAWhile() {
+        var server = FleetServer()
+        let spoiled = SharedFault(.invalid, "cannot be opened")
+        _ = server.connected()
+        #expect(server.failed(spoiled, at: 1) == "cannot be opened")
+        #expect(server.failed(spoiled, at: Self.second) == nil)
+        #expect(server.state(at: 60 * Self.second) == .degraded("cannot be opened"))
+        #expect(server.state(at: 61 * Self.second) == .serving)
+        // The connection stands: nothing tells when it is over.
+        #expect(server.connected() == nil)
+        #expect(server.failed(spoiled, at: 62 * Self.second, isLost: true) == "cannot be opened")
+        #expect(server.state(at: 200 * Self.second) == .degraded("cannot be opened"))
     }
 
     @Test func newsReachWhoStillWaitsForThem() {

@@ -23,7 +23,7 @@ extension Gateway {
     /// Must be called on the keeper's loop, where admin requests are answered.
     public func status() -> GatewayStatus {
         var status = keeper.assumeIsolated { $0.status() }
-        status.shared = keeper.assumeIsolated { SharedStatus($0.fleet) }
+        status.shared = keeper.assumeIsolated { SharedStatus($0.fleet, at: $0.now) }
         status.audit = audit.map { audit in
             let head = audit.head
             return AuditStatus(

@@ -104,12 +104,13 @@ public struct SharedStatus: Sendable {
 
 extension SharedStatus {
     /// Nil without `store.shared`.
-    package init?(_ fleet: KeptFleet) {
+    /// - Parameter now: nanoseconds of the keeper's clock.
+    package init?(_ fleet: KeptFleet, at now: UInt64) {
         guard fleet.tier != nil else { return nil }
         self.init(
             state: .serving, detail: nil, server: fleet.address, format: fleet.format.rawValue,
             isSealed: fleet.format == .new)
-        switch fleet.server.state {
+        switch fleet.server.state(at: now) {
         case .connecting: state = .connecting
         case .serving: break
         case .degraded(let reason): (state, detail) = (.degraded, reason)

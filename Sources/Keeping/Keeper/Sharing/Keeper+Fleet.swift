@@ -184,7 +184,7 @@ extension Keeper {
 
     /// At the start of a fleet every gateway would make its grant alone, for want of a connection that comes a moment later.
     func firstConnection() async {
-        guard fleet.server.state == .connecting else { return }
+        guard fleet.server.isNew else { return }
         await news(of: nil, within: RedisTier.connectTime)
     }
 

@@ -71,7 +71,7 @@ extension Keeper {
     package func fleetChanged(_ fault: SharedFault?) {
         guard fleet.tier != nil else { return }
         defer { wake(nil) }
-        if let fault { return noteFleet(fault) }
+        if let fault { return noteFleet(fault, isLost: true) }
         let server = LogField("server", .name(fleet.address))
         switch fleet.server.connected() {
         case .worksAgain?: events.info("shared store works again", [server])
@@ -88,8 +88,8 @@ extension Keeper {
         start { await $0.bringBack() }
     }
 
-    func noteFleet(_ fault: SharedFault) {
-        guard let reason = fleet.server.failed(fault) else { return }
+    func noteFleet(_ fault: SharedFault, isLost: Bool = false) {
+        guard let reason = fleet.server.failed(fault, at: now, isLost: isLost) else { return }
         events.error(
             "shared store degraded", [LogField("server", .name(fleet.address)), LogField("reason", .name(reason))])
     }
