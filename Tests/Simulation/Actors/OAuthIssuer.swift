@@ -33,6 +33,8 @@ final class OAuthIssuer {
     /// Passwords whose refusal a life of a gateway has read.
     private var refusals: [Refusal] = []
     private(set) var calls: UInt64 = 0
+    private var callSecond: UInt64 = 0
+    private var callsInSecond: [String: Int] = [:]
 
     struct RefreshToken {
         let text: String
@@ -88,14 +90,17 @@ final class OAuthIssuer {
         let form = Form(request.body)
         let client = self.client(of: request, form)
         let kind = form["grant_type"] ?? "?"
-        let process = world.process(of: wire.gateway)
+        let process = wire.process
         world.journal.note(.issuer, wire.number, request.body, "g\(wire.gateway) asks for \(kind) of \(client ?? "?")")
+        noteCall(process, client.map { [$0, form["user"]].compactMap(\.self).joined(separator: "/") } ?? "?")
         guard var client else {
-            world.verdicts.expect(false, .credentialPlace, "a client is not known, or its secret is wrong")
+            world.verdicts.expect(
+                world.secretsWereWrong, .credentialPlace, "a client is not known, or its secret is wrong")
             return reply(.bytes(Answer.json(401, #"{"error":"invalid_client"}"#)))
         }
         // Another edition of an identity has tokens of its own.
         if form["edition"] != nil { client += "+odd" }
+        if let user = form["user"] { client += "/\(user)" }
         looksAtGrants(client, wire, process, beganAt: arrival.spokeAt)
         let answer = self.answer(kind, client, form, wire, process)
         let delay = .milliseconds(1) + draw.below(.milliseconds(20))
@@ -156,6 +161,8 @@ final class OAuthIssuer {
     /// Nobody asks for a token while the one in service is good: its own last one, or in a fleet that is calm the last one of all.
     private func looksForGoodToken(_ client: String, _ wire: Wire, _ process: ProcessName) {
         if let redis = world.redis, !redis.isCalm { return }
+        // What was used least has given way.
+        guard !client.contains("/") || world.limits.subjects > World.users else { return }
         let known = grants.values.filter {
             $0.client == client && knows(process, what: $0.process, readAt: $0.readAt)
         }
@@ -167,6 +174,19 @@ final class OAuthIssuer {
         world.verdicts.expect(
             now.isRefused || left * 100 < life * 40 || life < .seconds(5), .servedToken,
             "\(process) asks for \(client) although its token is good for \(left / 1_000_000) ms more")
+    }
+
+    /// Nothing is asked for again and again without a pause.
+    private func noteCall(_ process: ProcessName, _ client: String) {
+        let second = world.timeline.now / .seconds(1)
+        if second != callSecond {
+            callSecond = second
+            callsInSecond = [:]
+        }
+        let count = callsInSecond["\(process) \(client)", default: 0] + 1
+        callsInSecond["\(process) \(client)"] = count
+        world.verdicts.expect(
+            count < 30, .restless, "\(process) has asked \(count) times in this second for a token of \(client)")
     }
 
     /// What spends something is done under a lock of the fleet.
@@ -210,7 +230,7 @@ final class OAuthIssuer {
             let (user, password) = (form["username"] ?? "", form["password"] ?? "")
             for refusal in refusals where refusal.password == password {
                 world.verdicts.expect(
-                    !knows(process, what: refusal.reader, readAt: refusal.readAt, isKept: true), .refusedPassword,
+                    world.redis?.hasLostData == true || !knows(process, what: refusal.reader, readAt: refusal.readAt, isKept: true), .refusedPassword,
                     "\(process) sends the password of \(user) that was refused to \(refusal.reader)")
             }
             guard passwords[user] == password else {
@@ -238,7 +258,8 @@ final class OAuthIssuer {
             // A token is served once what came with it is in the store.
             let isKept = world.tokens.access[successor.token]?.isUsed ?? false
             world.verdicts.expect(
-                !knows(process, what: successor.reader, readAt: successor.readAt, isKept: isKept), .spentRefreshToken,
+                world.redis?.hasLostData == true
+                    || !knows(process, what: successor.reader, readAt: successor.readAt, isKept: isKept), .spentRefreshToken,
                 "\(process) sends a refresh token of \(client) whose successor \(successor.reader) has")
             // The one retry after an answer that was lost; a strict server ends the family.
             families[client] = []
@@ -253,7 +274,7 @@ final class OAuthIssuer {
         _ client: String, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
     ) -> Made {
         let token = world.tokens.give(
-            to: String(client.prefix { $0 != "+" }), gateway: wire.gateway, now: world.timeline.now, life: life)
+            to: client.replacing("+odd", with: ""), gateway: wire.gateway, now: world.timeline.now, life: life)
         let key = Grant.Key(gateway: wire.gateway, client: client)
         grants[key]?.token = token
         var text = #"{"access_token":"\#(token.text)","token_type":"Bearer","expires_in":\#(life / 1_000_000_000)"#

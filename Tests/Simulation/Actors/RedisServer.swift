@@ -11,15 +11,22 @@ final class RedisServer {
         case readOnly
         /// Answers come this much later, in nanoseconds.
         case late(UInt64)
+        /// Somebody else writes there: values come back changed.
+        case alters
     }
 
-    var mood = Mood.well
+    var mood = Mood.well {
+        didSet { if mood == .alters { hasLostData = true } }
+    }
+    /// It has lost what it was told, so that nothing is promised of what may be tried once.
+    private(set) var hasLostData = false
     /// When something last happened after which nothing is promised of leases for a while.
     private(set) var troubledAt: UInt64?
     private let world: World
     private let scripts = RedisScripts()
     private var data = RedisData()
     private var run = 1
+    private var draw: Draw
     private var links: [RedisLink] = []
     /// Locks whose turn a process was given and has not given back, with the owner's word.
     private var turns: [ProcessName: [[UInt8]: [UInt8]]] = [:]
@@ -27,7 +34,10 @@ final class RedisServer {
     private var wishes: [ProcessName: [[UInt8]: Int]] = [:]
     private var wishSecond: UInt64 = 0
 
-    init(_ world: World) { self.world = world }
+    init(_ world: World) {
+        self.world = world
+        draw = Draw(world.seed, Purpose.issuers + 500)
+    }
 
     func accept(_ wire: Wire) -> any Conversation {
         let link = RedisLink(self, wire)
@@ -48,6 +58,7 @@ final class RedisServer {
     /// Its data are gone; the process goes on.
     func wipe() {
         noteTrouble()
+        hasLostData = true
         data.wipe()
     }
 
@@ -55,7 +66,10 @@ final class RedisServer {
     func restart(keepsData: Bool) {
         noteTrouble()
         run += 1
-        if !keepsData { data.wipe() }
+        if !keepsData {
+            hasLostData = true
+            data.wipe()
+        }
         for link in links { link.wire.reset() }
     }
 
@@ -103,8 +117,9 @@ final class RedisServer {
         guard words.count >= 3, let count = Int(String(decoding: words[2], as: UTF8.self)), words.count >= 3 + count
         else { return .error("ERR wrong number of arguments") }
         let (keys, arguments) = (Array(words[3..<3 + count]), Array(words[(3 + count)...]))
-        let reply = scripts.run(words[1], keys: keys, arguments: arguments) { [unowned self] in command($0) }
-        note(words[1], keys, arguments, reply, of: world.process(of: link.wire.gateway))
+        var reply = scripts.run(words[1], keys: keys, arguments: arguments) { [unowned self] in command($0) }
+        if mood == .alters { reply = altered(reply) }
+        note(words[1], keys, arguments, reply, of: link.wire.process)
         return reply
     }
 
@@ -129,6 +144,18 @@ final class RedisServer {
         wishes[process, default: [:]][lock, default: 0] += 1
         let count = wishes[process]?[lock] ?? 0
         world.verdicts.expect(count < 40, .restless, "\(process) has wanted a turn \(count) times in this second")
+    }
+
+    /// One octet of each value is another one.
+    private func altered(_ reply: RedisData.Reply) -> RedisData.Reply {
+        switch reply {
+        case .text(var bytes) where !bytes.isEmpty:
+            let index = draw.below(bytes.count)
+            bytes[index] ^= UInt8(1 << draw.below(8))
+            return .text(bytes)
+        case .list(let items): return .list(items.map { altered($0) })
+        default: return reply
+        }
     }
 
     private static let turn = Array(FleetScripts.turn.utf8)

@@ -22,12 +22,22 @@ final class Server: Conversation {
     private let wire: Wire
     private let handler: Handler
     private let complain: (String) -> Void
+    /// What is answered before the whole request is there; nil: nothing.
+    private let early: (Message) -> Reply?
+    /// The request under way was answered, and the rest of it counts for nothing.
+    private var wasEarly = false
     private var reader = MessageReader(answers: false)
     private var isBusy = false
     private var isOver = false
 
-    /// - Parameter complain: told of what is no request.
-    init(_ wire: Wire, complain: @escaping (String) -> Void, _ handler: @escaping Handler) {
+    /// - Parameters:
+    ///   - complain: told of what is no request.
+    ///   - early: asked about each head whose body is still on its way.
+    init(
+        _ wire: Wire, complain: @escaping (String) -> Void, early: @escaping (Message) -> Reply? = { _ in nil },
+        _ handler: @escaping Handler
+    ) {
+        self.early = early
         self.wire = wire
         self.handler = handler
         self.complain = complain
@@ -49,6 +59,10 @@ final class Server: Conversation {
     private func next() {
         guard !isBusy, !isOver else { return }
         guard let request = reader.next() else {
+            if !wasEarly, let head = reader.head, let answer = early(head) {
+                wasEarly = true
+                perform(answer)
+            }
             if let fault = reader.fault {
                 complain(fault)
                 isOver = true
@@ -56,26 +70,35 @@ final class Server: Conversation {
             }
             return
         }
-        isBusy = true
         let spokeAt = wire.spokeAt
         wire.messageTaken()
+        guard !wasEarly else {
+            wasEarly = false
+            return next()
+        }
+        isBusy = true
         handler(Arrival(request: request, spokeAt: spokeAt ?? 0), wire) { [self] reply in
             guard isBusy, !isOver else { return }
-            switch reply {
-            case .bytes(let bytes):
-                wire.send(bytes)
+            perform(reply)
+            if case .bytes = reply {
                 isBusy = false
                 next()
-            case .last(let bytes):
-                wire.send(bytes)
-                isOver = true
-                wire.close()
-            case .cut(let bytes, let isReset):
-                wire.send(bytes)
-                isOver = true
-                if isReset { wire.reset() } else { wire.close() }
-            case .nothing: break
             }
+        }
+    }
+
+    private func perform(_ reply: Reply) {
+        switch reply {
+        case .bytes(let bytes): wire.send(bytes)
+        case .last(let bytes):
+            wire.send(bytes)
+            isOver = true
+            wire.close()
+        case .cut(let bytes, let isReset):
+            wire.send(bytes)
+            isOver = true
+            if isReset { wire.reset() } else { wire.close() }
+        case .nothing: break
         }
     }
 }

@@ -9,12 +9,15 @@ final class Upstream {
         case cuts(isReset: Bool)
         /// Every answer is the connection's last.
         case closes
+        /// A body is not waited for; the connection goes on or ends.
+        case early(closes: Bool)
     }
 
     var mood = Mood.well
     private let world: World
     private let name: String
     private var draw: Draw
+    private let gate: BasicGate
     /// How often each request that may be made once was done.
     private var done: [String: Int] = [:]
     private(set) var served: UInt64 = 0
@@ -23,12 +26,17 @@ final class Upstream {
     init(_ world: World, name: String, number: UInt64) {
         self.world = world
         self.name = name
+        gate = BasicGate(world, name: name)
         draw = Draw(world.seed, Purpose.upstreams + 1000 * number)
     }
 
     func accept(_ wire: Wire) -> any Conversation {
         Server(wire) { [unowned self] fault in
             world.verdicts.expect(false, .rightAnswer, "\(name) was sent what is no request: \(fault)")
+        } early: { [unowned self] head in
+            guard case .early(let closes) = mood else { return nil }
+            let answer = Answer.text(413, closes ? ["Connection: close"] : [], Array("too much\n".utf8))
+            return closes ? .last(answer) : .bytes(answer)
         } _: { [unowned self] arrival, wire, reply in
             take(arrival, wire, reply)
         }
@@ -47,14 +55,15 @@ final class Upstream {
         let parts = request.target.split(separator: "/")
         world.journal.note(
             .upstream, wire.number, Array(request.start.utf8), "\(name) gets \(request.start) of g\(wire.gateway)")
-        guard parts.count >= 3, let size = Int(parts[2]) else {
+        guard parts.count >= 3, let size = Int(parts[2]), let route = World.routes.first(where: { $0.name == parts[0] })
+        else {
             world.verdicts.expect(false, .rightAnswer, "\(name) was asked for \(request.start)")
             return reply(.bytes(Answer.text(400, [], [])))
         }
         let delay = 100_000 + draw.below(.milliseconds(5))
         let isChunked = draw.once(in: 3)
         var answer: [UInt8]
-        if let refusal = refusal(of: arrival, client: String(parts[0]), wire) {
+        if let refusal = refusal(of: arrival, client: route.client(for: parts.count > 3 ? parts[3] : ""), wire) {
             refused += 1
             answer = refusal
         } else if case .status(let status) = mood {
@@ -75,9 +84,27 @@ final class Upstream {
             case .silence: reply(.nothing)
             case .cuts(let isReset): reply(.cut(Array(bytes.prefix(cut)), isReset: isReset))
             case .closes: reply(.last(bytes))
-            case .well, .status: reply(.bytes(bytes))
+            case .well, .status, .early: reply(.bytes(bytes))
             }
         }
+    }
+
+    /// A token's end stands in the store by the wall clock. Nobody can tell a process that it was set while no process ran.
+    private func clockWasSet(since time: UInt64, _ wire: Wire) -> Bool {
+        let gateway = world.gateways[wire.gateway]
+        return gateway.jumpedAt > time && gateway.bornAt > time
+    }
+
+    /// What was purged is not used again, by the process that was asked for it or by one that comes after it.
+    private func looksAtPurge(_ token: Tokens.Access, _ arrival: Server.Arrival, _ wire: Wire) {
+        let holder = world.gateways[wire.gateway]
+        guard world.redis == nil, let purge = holder.lastPurge, token.given < purge.orderedAt else { return }
+        let isMeant =
+            wire.process == purge.process || wire.process.life > purge.process.life && holder.disk.hasKeptItsWord
+        guard isMeant else { return }
+        world.verdicts.expect(
+            arrival.spokeAt < purge.answeredAt + .milliseconds(100), .servedToken,
+            "\(name) got a token of \(token.client) that was purged")
     }
 
     /// What is done twice would be paid twice: only a refused request may be sent again, or one that is safe to repeat.
@@ -91,6 +118,7 @@ final class Upstream {
     private func refusal(of arrival: Server.Arrival, client: String, _ wire: Wire) -> [UInt8]? {
         let request = arrival.request
         let values = request.all("authorization")
+        if client == "basic" { return gate.refusal(of: arrival, values, wire) }
         if client == "none" {
             // The caller's own field passes where nothing of ours is put in.
             world.verdicts.expect(
@@ -116,13 +144,8 @@ final class Upstream {
         // The gateway reckons from before it asked, and gives nothing away behind the end.
         let late = arrival.spokeAt > token.end ? (arrival.spokeAt - token.end) / 1_000_000 : 0
         world.verdicts.expect(
-            late <= 100, .servedToken, "\(name) got a token of \(client) that had ended for \(late) ms")
-        let holder = world.gateways[wire.gateway]
-        if world.redis == nil, token.given < holder.purgedAt {
-            world.verdicts.expect(
-                arrival.spokeAt < holder.purgedAt + .milliseconds(100), .servedToken,
-                "\(name) got a token of \(client) that was purged")
-        }
+            late <= 100 || clockWasSet(since: token.given, wire), .servedToken, "\(name) got a token of \(client) that had ended for \(late) ms")
+        looksAtPurge(token, arrival, wire)
         guard !token.isRevoked, now < token.end else {
             world.tokens.noteRefusal(of: text)
             return challenge

@@ -30,15 +30,17 @@ final class SimulatedDisk: @unchecked Sendable {
     var hasKeptItsWord: Bool { !hasLied && !hasFailed && !hasBeenFull }
     private(set) var synchronizations: UInt64 = 0
 
-    /// The process that uses it; whatever an earlier one had open is dead.
-    private(set) var process = 0
+    /// Processes that use it; whatever one that is gone had open is dead.
+    private var alive: Set<Int> = []
+    private var processes = 0
     private var names: [String: SimulatedFile] = [:]
     /// Names as a cut of the power would leave them at least.
     private var keptNames: [String: SimulatedFile] = [:]
     private var pendingNames: [NameChange] = []
-    private var locks: Set<String> = []
-    /// Octets of files without a name, by process.
-    private var held: [ObjectIdentifier: Int] = [:]
+    /// Who has each lock.
+    private var locks: [String: Int] = [:]
+    /// Octets of files without a name.
+    private var held: [ObjectIdentifier: (process: Int, octets: Int)] = [:]
     private var draw: Draw
     private var identities: UInt64 = 0
 
@@ -51,12 +53,21 @@ final class SimulatedDisk: @unchecked Sendable {
 
     // MARK: - Processes and power
 
-    /// A new process; the one before is gone, and its locks with it.
-    func processBegins() {
-        process += 1
-        locks = []
-        held = [:]
+    /// - Returns: the number of a new process.
+    func processBegins() -> Int {
+        processes += 1
+        alive.insert(processes)
+        return processes
     }
+
+    /// The process is gone, and its locks with it.
+    func processEnds(_ process: Int) {
+        alive.remove(process)
+        locks = locks.filter { $0.value != process }
+        held = held.filter { $0.value.process != process }
+    }
+
+    func isAlive(_ process: Int) -> Bool { alive.contains(process) }
 
     /// Everything that was not synchronized is lost, or not.
     func cutPower() {
@@ -68,7 +79,7 @@ final class SimulatedDisk: @unchecked Sendable {
 
     // MARK: - Files
 
-    var used: Int { Set(names.values).reduce(0) { $0 + $1.count } + held.values.reduce(0, +) }
+    var used: Int { Set(names.values).reduce(0) { $0 + $1.count } + held.values.reduce(0) { $0 + $1.octets } }
     var free: Int { max(0, capacity - used) }
 
     func find(_ path: String) -> SimulatedFile? { names[path] }
@@ -110,15 +121,17 @@ final class SimulatedDisk: @unchecked Sendable {
         return mood != .fails
     }
 
-    fileprivate func hold(_ octets: Int, for file: AnyObject) -> Int32 {
-        let before = held[ObjectIdentifier(file)] ?? 0
+    fileprivate func hold(_ octets: Int, for file: AnyObject, of process: Int) -> Int32 {
+        let before = held[ObjectIdentifier(file)]?.octets ?? 0
         guard octets - before <= free else { return ENOSPC }
-        held[ObjectIdentifier(file)] = octets
+        held[ObjectIdentifier(file)] = (process, octets)
         return 0
     }
 
     fileprivate func giveBack(_ file: AnyObject, to octets: Int = 0) {
-        if let before = held[ObjectIdentifier(file)], before > octets { held[ObjectIdentifier(file)] = octets }
+        if let before = held[ObjectIdentifier(file)], before.octets > octets {
+            held[ObjectIdentifier(file)]?.octets = octets
+        }
     }
 
     /// Octets of every file, to look for secrets in.
@@ -209,6 +222,7 @@ extension SimulatedDisk {
     /// The disk as one process has it.
     struct Mount: StoreDisk {
         let disk: SimulatedDisk
+        let process: Int
         let sqlite: String?
 
         func status(of path: String, follows: Bool) -> DiskResult<DiskFile> {
@@ -257,14 +271,15 @@ extension SimulatedDisk {
 
         func lock(_ path: String) throws(StoreLockRefusal) -> any StoreLock {
             guard disk.noteFailure() else { throw .failed(EIO) }
-            guard disk.locks.insert(path).inserted else { throw .heldByAnother }
-            return SimulatedLock(disk, path)
+            guard disk.locks[path] == nil else { throw .heldByAnother }
+            disk.locks[path] = process
+            return SimulatedLock(disk, path, process)
         }
 
-        func nameless(in folder: String) -> (any NamelessFile)? { SimulatedNameless(disk) }
+        func nameless(in folder: String) -> (any NamelessFile)? { SimulatedNameless(disk, process) }
     }
 
-    fileprivate func unlock(_ path: String, of process: Int) { if process == self.process { locks.remove(path) } }
+    fileprivate func unlock(_ path: String, of process: Int) { if locks[path] == process { locks[path] = nil } }
 }
 
 private final class SimulatedLock: StoreLock, @unchecked Sendable {
@@ -272,10 +287,10 @@ private final class SimulatedLock: StoreLock, @unchecked Sendable {
     private let path: String
     private let process: Int
 
-    init(_ disk: SimulatedDisk, _ path: String) {
+    init(_ disk: SimulatedDisk, _ path: String, _ process: Int) {
         self.disk = disk
         self.path = path
-        process = disk.process
+        self.process = process
     }
 
     deinit { disk.unlock(path, of: process) }
@@ -285,14 +300,15 @@ private final class SimulatedNameless: NamelessFile, @unchecked Sendable {
     private let machine: SimulatedDisk
     private let process: Int
 
-    init(_ machine: SimulatedDisk) {
+    init(_ machine: SimulatedDisk, _ process: Int) {
         self.machine = machine
-        process = machine.process
+        self.process = process
     }
 
-    deinit { if process == machine.process { machine.giveBack(self) } }
+    deinit { if isAlive { machine.giveBack(self) } }
 
+    private var isAlive: Bool { machine.isAlive(process) }
     var disk: (blocks: Int, octets: Int)? { (machine.capacity / 4096, 4096) }
-    func take(_ octets: Int) -> Int32 { process == machine.process ? machine.hold(octets, for: self) : EIO }
-    func cut(to octets: Int) { if process == machine.process { machine.giveBack(self, to: octets) } }
+    func take(_ octets: Int) -> Int32 { isAlive ? machine.hold(octets, for: self, of: process) : EIO }
+    func cut(to octets: Int) { if isAlive { machine.giveBack(self, to: octets) } }
 }

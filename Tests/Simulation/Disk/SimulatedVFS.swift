@@ -13,13 +13,14 @@ final class SimulatedVFS {
 
     /// - Parameters:
     ///   - name: which no other one of the program has.
+    ///   - process: whose way it is.
     ///   - wall: milliseconds since 1970.
-    init(_ name: String, _ disk: SimulatedDisk, draw: Draw, wall: @escaping () -> Int64) {
+    init(_ name: String, _ disk: SimulatedDisk, process: Int, draw: Draw, wall: @escaping () -> Int64) {
         self.name = name
         self.disk = disk
         self.draw = draw
         self.wall = wall
-        process = disk.process
+        self.process = process
         var methods = sqlite3_vfs()
         methods.iVersion = 2
         methods.szOsFile = Int32(MemoryLayout<OpenFile>.size)
@@ -55,8 +56,8 @@ final class SimulatedVFS {
         return Unmanaged<SimulatedVFS>.fromOpaque(place).takeUnretainedValue()
     }
 
-    /// The process that uses the disk is still the one that this one was made for, and the disk works.
-    private var works: Bool { process == disk.process && disk.noteFailure() }
+    /// The process that this one was made for lives, and the disk works.
+    private var works: Bool { disk.isAlive(process) && disk.noteFailure() }
 
     private func julian() -> sqlite3_int64 { 210_866_760_000_000 + wall() }
 

@@ -12,33 +12,49 @@ extension GatewayProcess {
     /// `cardea tokens purge --all`.
     func purge() {
         guard let gateway else { return }
-        let keeper = gateway.keeper
-        purgedAt = world.timeline.now
-        _ = gateway.keeperLoop.post { keeper.assumeIsolated { _ = $0.purge(.everything) } }
+        let (keeper, name, ordered) = (gateway.keeper, self.name, world.timeline.now)
+        purgedAt = ordered
+        let done = UncheckedAction { [self] in
+            lastPurge = Purge(orderedAt: ordered, answeredAt: world.timeline.now, process: name)
+        }
+        _ = gateway.keeperLoop.post {
+            keeper.assumeIsolated { keeper in
+                _ = keeper.purge(.everything)
+                // Where the answer is that not all of it went, nothing is promised.
+                keeper.whenErased { reason in if reason == nil { done.run() } }
+            }
+        }
     }
 
     /// The service manager stops the process, and starts another one a moment after its end.
     func restart() {
-        guard let gateway else { return }
-        let name = self.name
-        world.journal.note(.process, UInt64(number), [], "g\(number) is stopped")
-        gateway.linger()
+        guard let life = running, upgrade == nil else { return }
+        world.journal.note(.process, UInt64(number), [], "\(life.name) is stopped")
+        life.gateway.linger()
         let end: () -> Void = { [self] in
-            guard self.name == name, self.gateway === gateway else { return }
-            gateway.close()
-            kill()
+            guard !life.isOver else { return }
+            life.gateway.close()
+            self.end(life, "ends")
             world.timeline.after(.milliseconds(100)) { [self] in try? start() }
         }
         let done = UncheckedAction(end)
-        gateway.drain { [world = UncheckedReference(world)] in world.value.timeline.after(0) { done.run() } }
+        life.gateway.drain { [world = UncheckedReference(world)] in world.value.timeline.after(0) { done.run() } }
         // As `shutdown.timeout` does.
         world.timeline.after(.seconds(25)) { end() }
     }
 
-    /// Takes up another edition of the configuration. The call blocks until loops have answered, so that it has a thread; this one turns the
-    /// loops meanwhile, in a fixed order, and time stands.
+    /// Another process of the same program takes over, or fails to.
+    func upgradeInPlace(failure: SimulatedUpgrade.Failure?) {
+        guard let running, isServing, upgrade == nil else { return }
+        let upgrade = SimulatedUpgrade(self, running, failure: failure)
+        self.upgrade = upgrade
+        world.journal.note(.process, UInt64(number), [], "\(running.name) is to be upgraded")
+        upgrade.begin()
+    }
+
+    /// Takes up another edition of the configuration.
     func reload() {
-        guard let gateway, isServing else { return }
+        guard let gateway, isServing, upgrade == nil else { return }
         edition += 1
         let loaded = Configuration.load(.text(world.configuration(of: number))) { [self] name in
             environment.withLock { $0[name] }
@@ -46,29 +62,20 @@ extension GatewayProcess {
         guard let configuration = loaded.configuration, loaded.errors.isEmpty else { return }
         reloadedAt = world.timeline.now
         world.journal.note(.process, UInt64(number), [], "g\(number) reloads its edition \(edition)")
-        turnUntilQuiet()
         let outcome = ReloadOutcome()
-        let thread = try? WorkerThread(name: "reload") {
-            do {
-                _ = try gateway.reload(configuration)
-                outcome.state.store(1, ordering: .releasing)
-            } catch { outcome.state.store(2, ordering: .releasing) }
-        }
-        while thread != nil, outcome.state.load(ordering: .acquiring) == 0 { turnUntilQuiet() }
-        thread?.join()
+        running?.whileTurning { outcome.isTaken.store((try? gateway.reload(configuration)) != nil, ordering: .releasing) }
         world.verdicts.expect(
-            outcome.state.load(ordering: .acquiring) == 1, .calmSuccess, "g\(number) refuses a good configuration")
+            outcome.isTaken.load(ordering: .acquiring), .calmSuccess, "g\(number) refuses a good configuration")
     }
 }
 
 /// What came of a reload, for the thread that waits for it.
 private final class ReloadOutcome: Sendable {
-    /// 1: done, 2: refused.
-    let state = Atomic<Int>(0)
+    let isTaken = Atomic<Bool>(false)
 }
 
 /// For closures that are `Sendable` by their type and run on the one thread of the simulation.
-private struct UncheckedAction: @unchecked Sendable {
+struct UncheckedAction: @unchecked Sendable {
     let run: () -> Void
     init(_ run: @escaping () -> Void) { self.run = run }
 }

@@ -11,16 +11,20 @@ import World
 @testable import Reactor
 @testable import Telemetry
 
-/// One gateway of the fleet and its machine: the process is the real one from the seams up, and may be killed and started again.
+/// One gateway of the fleet and its machine: its processes are the real ones from the seams up, and may be killed and started again.
+///
+/// One of them serves. Beside it there may be the next one, during an upgrade in place, and earlier ones that finish what they began.
 final class GatewayProcess {
     let number: Int
-    private(set) var life = 0
+    private var lives = 0
     let clock = MachineClock()
     /// When somebody set the wall clock last, or the gateway noticed it, which it does when there is work; every token is due for renewal then.
     private(set) var jumpedAt: UInt64 = 0
     /// When an operator has purged its tokens, and when it took up another configuration.
     var purgedAt: UInt64 = 0
     var reloadedAt: UInt64 = 0
+    /// The last purge that was answered with the word that all of it went.
+    var lastPurge: Purge?
     /// What it was given before is not used again by itself. A flight from before a purge or a reload may come to its issuer for a while still,
     /// for instance when the shared server has not answered; its outcome is not used.
     var letGoAt: UInt64 { max(jumpedAt, changedUntil) }
@@ -32,37 +36,26 @@ final class GatewayProcess {
     var edition = 0
     let disk: SimulatedDisk
     let world: World
-    private var running: Life?
-    /// The store's turn is planned.
-    private var storeWaits = false
-    private var draw: Draw
+    /// The one that serves.
+    private(set) var running: ProcessLife?
+    /// Those that finish what they began, and one that is not ready yet.
+    private(set) var others: [ProcessLife] = []
+    var upgrade: SimulatedUpgrade?
+    /// Nothing of it runs: its processes are stopped, or the whole machine.
+    private(set) var isStopped = false
+    var draw: Draw
     /// Values of the environment, for secrets.
     let environment = Mutex<[String: String]>([:])
+    /// One of them is another one with each reading.
+    var flaps = false
+    private var readings = 0
+    /// When the process that serves began to.
+    private(set) var bornAt: UInt64 = 0
 
-    /// What ends with the process.
-    private final class Life {
-        let name: ProcessName
-        let gateway: Gateway
-        let platform: SimulatedPlatform
-        let log: LogThread
-        var formatter: LogFormatter
-        let loops: [(loop: Loop, kernel: FakeKernel)]
-        /// Descriptors of the listening socket, by data loop.
-        let listeners: [Int32]
-
-        init(
-            _ name: ProcessName, _ gateway: Gateway, _ platform: SimulatedPlatform, _ log: LogThread,
-            _ listeners: [Int32]
-        ) {
-            self.name = name
-            self.gateway = gateway
-            self.platform = platform
-            self.log = log
-            self.listeners = listeners
-            formatter = LogFormatter(
-                format: .text, routes: log.routes, faults: log.faults, identities: log.identities)
-            loops = zip([gateway.keeperLoop] + gateway.loops.map(\.value.loop), platform.kernels).map { ($0, $1) }
-        }
+    struct Purge {
+        let orderedAt: UInt64
+        let answeredAt: UInt64
+        let process: ProcessName
     }
 
     init(_ world: World, number: Int) {
@@ -72,60 +65,71 @@ final class GatewayProcess {
         disk = SimulatedDisk(draw.fork())
     }
 
-    var name: ProcessName { ProcessName(gateway: number, life: life) }
+    /// Of the process that serves, or did so last.
+    private(set) var name = ProcessName(gateway: 0, life: 0)
     var isRunning: Bool { running != nil }
     var gateway: Gateway? { running?.gateway }
     /// It takes callers: nobody stops it.
-    var isServing: Bool { running.map { $0.gateway.isServing } ?? false }
+    var isServing: Bool { !isStopped && running.map { $0.gateway.isServing } ?? false }
 
     // MARK: - Life
 
     /// Starts a process, which may fail as on a machine.
     func start() throws {
         guard running == nil else { return }
-        life += 1
-        clock.move(to: world.timeline.now)
-        let yaml = world.configuration(of: number)
-        let secrets: @Sendable (String) -> String? = { [environment = UncheckedReference(self)] name in
-            environment.value.environment.withLock { $0[name] }
-        }
-        let loaded = Configuration.load(.text(yaml), environment: secrets)
-        guard let configuration = loaded.configuration, loaded.errors.isEmpty else {
-            throw SimulationFault("the configuration is wrong: \(loaded.errors.map(\.message))")
-        }
-        let name = self.name
-        let platform = SimulatedPlatform(
-            loops: World.loops, clock: clock, draw: Draw(world.seed, Purpose.gateway(number, life)),
-            names: { [unowned world] host in world.addresses(of: host) }
-        ) { [unowned self] delay, body in
-            world.timeline.after(delay) { [unowned self] in if self.name == name, isRunning { body() } }
-        }
-        platform.setClocks()
-        for kernel in platform.kernels { world.network.join(kernel, gateway: number) }
-        disk.processBegins()
-        storeWaits = false
-        let vfs = SimulatedVFS("\(name)", disk, draw: draw.fork()) { [clock] in clock.wallMilliseconds() }
-        let log = LogThread(events: try EventLog(level: .debug, time: clock), format: .text)
-        let listeners = platform.kernels.dropFirst().map { $0.listen() }
-        let inherited = InheritedSockets(
-            handed: listeners.map { HandedSocket(address: World.listener, descriptor: $0) })
-        let gateway = try Gateway(
-            configuration, environment: secrets, log: log, inherited: inherited,
-            platform: platform.platform(disk: SimulatedDisk.Mount(disk: disk, sqlite: vfs.name)))
-        try gateway.prepare()
-        try gateway.serve()
-        running = Life(name, gateway, platform, log, Array(listeners))
-        world.journal.note(.process, UInt64(number), [], "g\(number) starts its life \(life)")
+        let life = try makeLife()
+        try life.begin(inheriting: nil)
+        try life.gateway.prepare()
+        try life.gateway.serve()
+        serves(life)
     }
 
-    /// Ends the process as `kill -9` does: nothing that it would have done is done. What it wrote stays, unless the power goes with it.
-    func kill(cutsPower: Bool = false) {
-        guard running != nil else { return }
+    /// A process whose program has not begun.
+    func makeLife() throws -> ProcessLife {
+        lives += 1
+        clock.move(to: world.timeline.now)
+        return try ProcessLife(ProcessName(gateway: number, life: lives), of: self)
+    }
+
+    /// From now on callers and operators come to this process.
+    func serves(_ life: ProcessLife) {
+        if let running { others.append(running) }
+        others.removeAll { $0 === life }
+        running = life
+        life.servesCallers = true
+        name = life.name
+        bornAt = world.timeline.now
+        world.journal.note(.process, UInt64(number), [], "\(life.name) serves")
+    }
+
+    /// A process that runs beside the one that serves.
+    func joins(_ life: ProcessLife) { others.append(life) }
+
+    /// Ends the process that serves as `kill -9` does: nothing that it would have done is done. What it wrote stays.
+    func kill() {
+        guard let running else { return }
+        self.running = nil
+        end(running, "is killed")
+        upgrade?.oldIsGone()
+    }
+
+    /// Ends everything on the machine, and of what was not synchronized some is there afterwards and some is not.
+    func cutPower() {
+        let all = others + (running.map { [$0] } ?? [])
         running = nil
-        disk.processBegins()
-        if cutsPower { disk.cutPower() }
-        world.journal.note(.process, UInt64(number), [], "g\(number) is killed")
-        for wire in world.network.open where wire.gateway == number { wire.lost() }
+        upgrade = nil
+        for life in all { end(life, "is without power") }
+        disk.cutPower()
+    }
+
+    /// A process is gone.
+    func end(_ life: ProcessLife, _ how: String) {
+        others.removeAll { $0 === life }
+        if running === life { running = nil }
+        life.isOver = true
+        disk.processEnds(life.diskProcess)
+        world.journal.note(.process, UInt64(number), [], "\(life.name) \(how)")
+        for wire in world.network.open where wire.process == life.name { wire.lost() }
     }
 
     /// Somebody sets the machine's wall clock.
@@ -134,89 +138,76 @@ final class GatewayProcess {
         clock.jump(nanoseconds: nanoseconds)
     }
 
+    /// Its processes are stopped, with their machine or alone, until `goOn`.
+    func stop(withMachine: Bool) {
+        isStopped = true
+        if withMachine { clock.sleeps() }
+    }
+
+    func goOn() {
+        guard isStopped else { return }
+        isStopped = false
+        clock.wakes()
+        setClocks()
+    }
+
     // MARK: - Turning
+
+    private var all: [ProcessLife] { others + (running.map { [$0] } ?? []) }
 
     func setClocks() {
         clock.move(to: world.timeline.now)
-        running?.platform.setClocks()
+        for life in all { life.platform.setClocks() }
     }
 
     /// When a loop has something to do by itself; nil: never.
-    var nextDeadline: UInt64? {
-        guard let running else { return nil }
-        let deadline = running.loops.compactMap { $0.loop.nextDeadline }.min()
-        return deadline.map { $0 < MachineClock.boot ? 0 : $0 - MachineClock.boot }
-    }
+    var nextDeadline: UInt64? { isStopped ? nil : all.compactMap(\.nextDeadline).min() }
 
     /// Loops that have something to do now.
-    func busyLoops() -> [Int] {
-        guard let running else { return [] }
-        return running.loops.indices.filter { index in
-            let (loop, kernel) = running.loops[index]
-            if !kernel.isQuiet || loop.hasWork { return true }
-            return loop.nextDeadline.map { $0 <= kernel.clock } ?? false
-        }
-    }
-
-    func turn(_ index: Int) {
-        guard let running else { return }
-        running.loops[index].loop.turnOnce()
-        if !running.loops[index].loop.hasWork { running.loops[index].loop.willBlock() }
-        readLog(running)
-    }
+    func busyLoops() -> [LoopTurn] { isStopped ? [] : all.flatMap { $0.busyLoops() } }
 
     /// Each loop in turn, until none has anything to do.
     func turnUntilQuiet() {
         while true {
             let busy = busyLoops()
             if busy.isEmpty { return }
-            for index in busy { turn(index) }
+            for turn in busy { turn.life.turn(turn.loop) }
         }
     }
 
-    /// The store's thread comes to its work when the disk lets it.
-    func planStore() {
-        guard let running, let store = running.gateway.store, store.hasWork, !storeWaits else { return }
-        storeWaits = true
-        world.timeline.after(50_000 + draw.below(.milliseconds(4))) { [self] in
-            guard self.running === running else { return }
-            storeWaits = false
-            store.turn()
-            world.journal.note(.disk, UInt64(number), [], "g\(number)'s store has its turn")
-            readLog(running)
-        }
-    }
+    /// The stores' threads come to their work when the disk lets them.
+    func planStore() { if !isStopped { for life in all { life.planStore() } } }
 
-    /// What the log's thread would write. Secrets are looked for in it.
-    private func readLog(_ running: Life) {
-        while let event = running.log.events.next() {
-            running.formatter.write(event)
-            look(at: running.formatter.line.bytes)
-        }
-        for ring in running.log.rings.withLock({ $0 }) {
-            while ring.next({ running.formatter.write(copy $0) }) { look(at: running.formatter.line.bytes) }
-        }
-    }
-
-    private func look(at line: [UInt8]) {
+    /// Called with each line of a log.
+    func look(at line: [UInt8], of life: ProcessLife) {
         if line.contains(canary: "wall clock jumped") { jumpedAt = world.timeline.now }
         if !disk.hasLied, !disk.hasFailed {
             let isLost = line.contains(canary: "store was damaged") || line.contains(canary: "store not used")
-            world.verdicts.expect(!isLost, .durable, "g\(number) finds its store damaged on a disk that keeps its word")
+            world.verdicts.expect(!isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
         world.verdicts.expect(
-            !line.contains(canary: Tokens.canary), .toldSecret, "g\(number) writes a secret into its log")
+            !line.contains(canary: Tokens.canary), .toldSecret, "\(life.name) writes a secret into its log")
         world.journal.note(
-            .log, UInt64(number), [], "g\(number) logs \(String(decoding: line, as: UTF8.self).dropLast())")
+            .log, UInt64(number), [], "\(life.name) logs \(String(decoding: line, as: UTF8.self).dropLast())")
     }
 
     // MARK: - Callers and operators
 
     /// A caller's connection, to one of the data loops.
-    func call(_ draw: inout Draw) -> Peer? {
-        guard let running, isServing else { return nil }
-        let index = draw.below(running.listeners.count)
-        return running.platform.kernels[index + 1].call(running.listeners[index])
+    /// - Parameter listener: which of the addresses, by its place in `World.listeners`.
+    func call(_ draw: inout Draw, listener: Int = 0) -> Peer? { isServing ? running?.call(&draw, listener: listener) : nil }
+
+    /// The value that a process reads now.
+    func secret(_ name: String) -> String? {
+        guard flaps, name == "SECRET" else { return environment.withLock { $0[name] } }
+        readings += 1
+        return "wrong-\(Tokens.canary)-\(readings)"
+    }
+
+    func endsFlapping() {
+        guard flaps, let right = environment.withLock({ $0["SECRET"] }) else { return }
+        flaps = false
+        setSecret("SECRET", right)
     }
 
     /// A secret has another value, and the gateway's watch sees it.
@@ -231,23 +222,35 @@ final class GatewayProcess {
 
     // MARK: - The end
 
+    /// Operators are told that what works works.
+    func expectWellTold() {
+        guard let gateway else { return }
+        let status = gateway.status()
+        world.verdicts.expect(
+            status.store == (World.hasStore(world.seed) ? "serving" : "memory only"), .truth,
+            "\(name) says of its store: \(status.store)")
+        if let shared = status.shared {
+            world.verdicts.expect(
+                shared.state == .serving, .truth, "\(name) says of the shared server: \(shared.state) \(shared.detail ?? "")")
+        }
+    }
+
+    /// Operators are told that the identity waits for them.
+    func isQuarantined(_ identity: String) -> Bool {
+        gateway?.status().identities.first { $0.name == identity }?.isQuarantined == true
+    }
+
+    /// A process that has been there all the time says of the fleet's server that it is of no use.
+    func expectServerToldBroken(since time: UInt64) {
+        guard let gateway, !isStopped, bornAt < time, let shared = gateway.status().shared else { return }
+        world.verdicts.expect(
+            shared.state != .serving, .truth, "\(name) says that a server works which takes no writes")
+    }
+
     /// Looks for what stayed behind after everybody has hung up.
     func checkNothingIsLeft() {
-        guard let running else { return }
-        for (index, loop) in running.gateway.loops.enumerated() {
-            let data = loop.value
-            let place = "g\(number), loop \(index)"
-            func expect(_ holds: Bool, _ what: String) {
-                world.verdicts.expect(holds, .leftBehind, "\(place): \(what)")
-            }
-            expect(data.isEmptyOfCallers, "callers")
-            expect(data.waitingCount == 0, "requests that wait")
-            expect(data.blocksInUse == 0, "\(data.blocksInUse) blocks")
-            expect(data.exchangesInUse == 0, "exchanges")
-        }
-        for kernel in running.platform.kernels {
-            world.verdicts.expect(kernel.misuse.isEmpty, .misuse, "g\(number): \(kernel.misuse.prefix(3))")
-        }
+        world.verdicts.expect(others.isEmpty, .leftBehind, "g\(number): processes that should have ended")
+        running?.checkNothingIsLeft(world)
     }
 }
 

@@ -30,6 +30,10 @@ enum Invariant: String, CaseIterable {
     case fleetLease = "fleet-lease"
     /// What was committed is there after a cut of the power.
     case durable = "durable"
+    /// Once nothing is broken any more, everything works again.
+    case recovery
+    /// Operators are told what is.
+    case truth
 }
 
 /// A broken promise.
@@ -43,6 +47,8 @@ struct Violation {
 final class Verdicts {
     private(set) var violations: [Violation] = []
     private(set) var checks: [Invariant: UInt64] = [:]
+    /// More of one kind tell nothing new.
+    private static let most = 200
     private let timeline: Timeline
     private let journal: Journal
 
@@ -56,6 +62,7 @@ final class Verdicts {
     func expect(_ holds: Bool, _ invariant: Invariant, _ words: @autoclosure () -> String) -> Bool {
         checks[invariant, default: 0] += 1
         guard !holds else { return true }
+        guard violations.count < Self.most else { return false }
         let text = words()
         violations.append(Violation(invariant: invariant, time: timeline.now, words: text))
         journal.tell("BROKEN \(invariant.rawValue): \(text)")

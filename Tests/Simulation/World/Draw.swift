@@ -33,6 +33,6 @@ struct Draw {
 /// What each sequence is for. The numbers are part of what a seed means.
 enum Purpose {
     static let load: UInt64 = 1, network: UInt64 = 2, faults: UInt64 = 3, turns: UInt64 = 4, issuers: UInt64 = 5
-    static let upstreams: UInt64 = 6, disk: UInt64 = 7
+    static let upstreams: UInt64 = 6, disk: UInt64 = 7, limits: UInt64 = 8
     static func gateway(_ number: Int, _ life: Int) -> UInt64 { 1000 + UInt64(number) * 1000 + UInt64(life) }
 }

@@ -18,12 +18,18 @@ struct Fault: CustomStringConvertible {
         case cut(gateway: Int, String)
         /// All tokens of a client are taken away.
         case revokes(String)
-        /// The person has another password from now on; the gateways learn of it at the end of the fault.
-        case password
+        /// A user has another password from now on; the gateways learn of it at the end of the fault.
+        case password(String)
+        /// A secret is another one with each reading, and none of them is right.
+        case secretFlaps
         case wallClock(gateway: Int, nanoseconds: Int64)
         case kill(Int)
         case powerCut(Int)
         case restart(Int)
+        /// Another process takes over, or fails to.
+        case upgrade(Int, SimulatedUpgrade.Failure?)
+        /// Processes do not run for a while, and perhaps neither does the machine.
+        case stops(Int, withMachine: Bool)
         case reload(Int)
         case purge(Int)
         case disk(gateway: Int, SimulatedDisk.Mood)
@@ -38,7 +44,7 @@ struct Fault: CustomStringConvertible {
         /// Whether leases of the fleet may be lost or late by it.
         var troublesFleet: Bool {
             switch self {
-            case .issuer, .upstream, .revokes, .password, .noNames: false
+    case .issuer, .upstream, .revokes, .password, .secretFlaps, .noNames: false
             default: true
             }
         }
@@ -91,7 +97,7 @@ struct FaultPlan {
     private static let servers = ["10.0.0.1:9001", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
 
     private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
-        switch draw.below(isFleet ? 27 : 24) {
+        switch draw.below(isFleet ? 30 : 27) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.once(in: 2) ? .garbage : .twice)
         case 2: .issuer(.silence)
@@ -99,16 +105,16 @@ struct FaultPlan {
         case 4: .issuer(.breaks)
         case 5: .upstream(draw.below(2), .status(draw.element(of: [500, 503, 404])))
         case 6: .upstream(draw.below(2), .cuts(isReset: draw.once(in: 2)))
-        case 7: .upstream(draw.below(2), draw.once(in: 2) ? .silence : .closes)
+        case 7: .upstream(draw.below(2), draw.element(of: [.silence, .closes, .early(closes: true), .early(closes: false)]))
         case 8: draw.once(in: 2) ? .refuses(draw.element(of: servers)) : .isSilent(draw.element(of: servers))
         case 9: .breaksConnections(of: draw.below(gateways))
         case 10: .breaksConnectionsTo(draw.element(of: servers))
         case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
         case 12: .noNames(draw.element(of: ["issuer.example", "api0.example", "api1.example", "redis.example"]))
-        case 13: .revokes(draw.element(of: ["service", "person"]))
+        case 13: .revokes(draw.element(of: ["service", "person", "crowd"]))
         case 14:
             draw.once(in: 6)
-                ? .password
+                ? draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user]))
                 : .wallClock(
                     gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
         case 15: .kill(draw.below(gateways))
@@ -119,9 +125,13 @@ struct FaultPlan {
         case 21: .reload(draw.below(gateways))
         case 22: .purge(draw.below(gateways))
         case 23: .cut(gateway: draw.below(gateways), draw.element(of: servers))
-        case 24: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3)))]))
-        case 25: .redisWiped
-        case 26: .redisRestarted(keepsData: draw.once(in: 2))
+        case 24: .upgrade(
+            draw.below(gateways), draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
+        case 25: .upgrade(draw.below(gateways), nil)
+        case 26: .stops(draw.below(gateways), withMachine: draw.once(in: 2))
+        case 27: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3))), .alters]))
+        case 28: .redisWiped
+        case 29: .redisRestarted(keepsData: draw.once(in: 2))
         default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
         }
     }
@@ -155,12 +165,17 @@ struct FaultPlan {
         case .shortPieces(let most): world.network.longestPiece = most
         case .noNames(let host): world.lostNames.insert(host)
         case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
-        case .revokes(let client): world.tokens.revoke { $0.client == client }
-        case .password: world.issuer.passwords["anna"] = world.tokens.secret("pw")
+        case .revokes(let client): world.tokens.revoke { $0.client.hasPrefix(client) }
+        case .password(let user): world.issuer.passwords[user] = world.tokens.secret("pw")
+        case .secretFlaps:
+            world.wrongSecretsUntil = fault.ends + .seconds(40)
+            for gateway in world.gateways { gateway.flaps = true }
         case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
         case .kill(let gateway): world.gateways[gateway].kill()
-        case .powerCut(let gateway): world.gateways[gateway].kill(cutsPower: true)
+        case .powerCut(let gateway): world.gateways[gateway].cutPower()
         case .restart(let gateway): world.gateways[gateway].restart()
+        case .upgrade(let gateway, let failure): world.gateways[gateway].upgradeInPlace(failure: failure)
+        case .stops(let gateway, let withMachine): world.gateways[gateway].stop(withMachine: withMachine)
         case .reload(let gateway): world.gateways[gateway].reload()
         case .purge(let gateway): world.gateways[gateway].purge()
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
@@ -178,6 +193,7 @@ struct FaultPlan {
 
     private func end(_ fault: Fault, _ world: World) {
         if fault.kind.troublesFleet { world.redis?.noteTrouble() }
+        expectTold(fault, world)
         switch fault.kind {
         case .issuer: world.issuer.mood = .well
         case .upstream(let number, _): world.upstreams[number].mood = .well
@@ -187,16 +203,28 @@ struct FaultPlan {
         case .slow: world.network.slowness = 0
         case .shortPieces: world.network.longestPiece = .max
         case .noNames(let host): world.lostNames.remove(host)
-        case .password:
-            guard let password = world.issuer.passwords["anna"] else { return }
-            for gateway in world.gateways { gateway.setSecret("PASSWORD", password) }
+        case .password(let user):
+            guard let password = world.issuer.passwords[user] else { return }
+            let name = user == BasicGate.user ? "BASIC" : "PASSWORD"
+            for gateway in world.gateways { gateway.setSecret(name, password) }
+        case .secretFlaps: for gateway in world.gateways { gateway.endsFlapping() }
         case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()
         case .disk(let gateway, _): world.gateways[gateway].disk.mood = .well
         case .fullDisk(let gateway, _): world.gateways[gateway].disk.capacity = SimulatedDisk.size
         case .redis: world.redis?.mood = .well
-        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .descriptors, .redisWiped, .redisRestarted,
-            .restart, .reload, .purge:
+        case .stops(let gateway, _): world.gateways[gateway].goOn()
+        case .descriptors(let gateway, _): for kernel in world.gateways[gateway].kernels { kernel.socketErrors = [] }
+        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .redisWiped, .redisRestarted,
+            .restart, .reload, .purge, .upgrade:
             break
         }
+    }
+
+    /// A server that has taken no writes for a while does not count as working.
+    private func expectTold(_ fault: Fault, _ world: World) {
+        guard case .redis(.readOnly) = fault.kind, let redis = world.redis, redis.mood == .readOnly,
+            fault.ends > fault.begins + .seconds(6), world.timeline.now == fault.ends
+        else { return }
+        for gateway in world.gateways { gateway.expectServerToldBroken(since: fault.begins) }
     }
 }

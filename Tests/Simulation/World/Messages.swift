@@ -32,6 +32,14 @@ struct MessageReader {
     /// Octets that belong to no whole message yet.
     var waiting: Int { bytes.count - start }
 
+    /// The head of a message whose body is not whole yet, once it is there.
+    var head: Message? {
+        var head = self
+        head.isHeadEnough = true
+        return head.next()
+    }
+    private var isHeadEnough = false
+
     mutating func append(_ more: [UInt8]) {
         if start > 1 << 16 {
             bytes.removeFirst(start)
@@ -54,6 +62,7 @@ struct MessageReader {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             message.fields.append((line[..<colon].lowercased(), String(value)))
         }
+        if isHeadEnough { return message }
         let isWhole = readsAnswers ? readAnswer(&message, headEnd, ended) : readBody(&message, headEnd)
         return isWhole ? message : nil
     }

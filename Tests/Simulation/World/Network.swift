@@ -41,19 +41,20 @@ final class Network {
     func serve(_ address: String, _ accept: @escaping (Wire) -> any Conversation) { servers[address] = accept }
 
     /// A gateway's kernel that takes part.
-    func join(_ kernel: FakeKernel, gateway: Int) {
+    func join(_ kernel: FakeKernel, gateway: Int, process: ProcessName) {
         kernel.connectPlan = { _ in .silent }
-        kernel.connected = { [unowned self] peer in dial(peer, gateway: gateway) }
+        kernel.connected = { [unowned self] peer in dial(peer, gateway: gateway, process) }
     }
 
-    private func dial(_ peer: Peer, gateway: Int) {
+    private func dial(_ peer: Peer, gateway: Int, _ process: ProcessName) {
         let address = peer.address.map { "\($0)" } ?? ""
-        let wire = Wire(self, peer, gateway: gateway, number: nextNumber(), address: address)
+        let wire = Wire(self, peer, gateway: gateway, process: process, number: nextNumber(), address: address)
         timeline.after(delay()) { [self] in
             guard !peer.isClosed else { return }
             if silent.contains(address) || isCut(gateway, address) { return }
             guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }
             peer.accept()
+            wire.window = drawWindow()
             wire.conversation = accept(wire)
             open.append(wire)
             wire.listen()
@@ -62,8 +63,9 @@ final class Network {
     }
 
     /// A caller's connection into a listener's queue.
-    func call(_ peer: Peer, gateway: Int, _ caller: (Wire) -> any Conversation) -> Wire {
-        let wire = Wire(self, peer, gateway: gateway, number: nextNumber(), address: "caller")
+    func call(_ peer: Peer, gateway: Int, process: ProcessName, _ caller: (Wire) -> any Conversation) -> Wire {
+        let wire = Wire(self, peer, gateway: gateway, process: process, number: nextNumber(), address: "caller")
+        wire.window = drawWindow()
         wire.conversation = caller(wire)
         open.append(wire)
         wire.listen()
@@ -78,6 +80,9 @@ final class Network {
     }
 
     func isCut(_ gateway: Int, _ address: String) -> Bool { cuts.contains { $0 == (gateway, address) } }
+
+    /// Octets that one side may have on its way to the other: some have little room for what they have not read.
+    private func drawWindow() -> Int { draw.once(in: 4) ? 300 + draw.below(30_000) : .max }
 
     private func nextNumber() -> UInt64 {
         numbers += 1
@@ -103,8 +108,9 @@ final class Network {
 /// One connection, as who is not the gateway sees it.
 final class Wire {
     let number: UInt64
-    /// The gateway whose end it is.
+    /// The gateway whose end it is, and the process.
     let gateway: Int
+    let process: ProcessName
     /// The server's; "caller" where the gateway is the server.
     let address: String
     fileprivate(set) var conversation: (any Conversation)?
@@ -120,15 +126,25 @@ final class Wire {
     private var hasLost = false
     /// Pieces for the gateway that wait for a cable.
     private var held: [[UInt8]] = []
+    private var nextRead: (() -> Void)?
     /// When the gateway wrote the first octet that nobody has made a message of yet.
     private(set) var spokeAt: UInt64?
 
-    fileprivate init(_ network: Network, _ peer: Peer, gateway: Int, number: UInt64, address: String) {
+    fileprivate init(
+        _ network: Network, _ peer: Peer, gateway: Int, process: ProcessName, number: UInt64, address: String
+    ) {
+        self.process = process
         self.network = network
         self.peer = peer
         self.gateway = gateway
         self.number = number
         self.address = address
+    }
+
+    /// Room for what the gateway writes; what is read makes room again.
+    fileprivate var window: Int {
+        get { peer.window }
+        set { peer.window = newValue }
     }
 
     /// The gateway has closed its end already, whether or not that has arrived.
@@ -145,6 +161,10 @@ final class Wire {
             rest = rest.dropFirst(piece.count)
             departs = max(departs, network.timeline.now + network.delay())
             network.timeline.at(departs) { [self] in arrive(piece) }
+        }
+        if let body = nextRead {
+            nextRead = nil
+            whenRead(body)
         }
     }
 
@@ -171,6 +191,9 @@ final class Wire {
         // A nanosecond later, when the gateway has had its turn at what has arrived.
         network.timeline.at(departs + 1) { [self] in if !hasLost, held.isEmpty, peer.unread == 0 { body() } }
     }
+
+    /// As `whenRead`, for what is sent next.
+    func whenNextRead(_ body: @escaping () -> Void) { nextRead = body }
 
     /// Says that no more comes, behind what was sent.
     func finish() {
@@ -234,7 +257,9 @@ final class Wire {
     private func deliver() {
         guard !isOver, let conversation, !network.isCut(gateway, address) else { return }
         if peer.receivedCount > 0 {
-            conversation.received(peer.take(network.piece(of: peer.receivedCount)))
+            let piece = peer.take(network.piece(of: peer.receivedCount))
+            if window != .max { window += piece.count }
+            conversation.received(piece)
             if peer.receivedCount > 0 { return hear() }
         }
         guard peer.sawEnd, !hasSaidEnd, !isOver else { return }

@@ -16,6 +16,10 @@ final class World {
     /// Nil where the gateways are no fleet.
     private(set) var redis: RedisServer?
     let plan: FaultPlan
+    let limits: SeedLimits
+    /// Until when an issuer may be sent a secret that is none, nanoseconds.
+    var wrongSecretsUntil: UInt64 = 0
+    var secretsWereWrong: Bool { timeline.now < wrongSecretsUntil }
     private var turns: Draw
     /// Host names that resolve now.
     var lostNames: Set<String> = []
@@ -23,9 +27,28 @@ final class World {
     /// Data loops of each gateway.
     static let loops = 2
     static let listener = "127.0.0.1:8080"
-    static let routes = ["service", "person", "none"]
+    /// Addresses that callers come to.
+    static let listeners = [listener, "127.0.0.1:8081"]
+    /// The place in `listeners` of the one whose callers come by a proxy that says who they are.
+    static let proxied = 1
+    static let routes = [
+        Route(name: "service", client: "service"), Route(name: "person", client: "person"),
+        Route(name: "basic", client: "basic"), Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
+    ]
+
+    struct Route {
+        /// The first part of its paths.
+        let name: String
+        /// Whose credential it takes.
+        let client: String
+
+        /// The client, with the user where each has a token of his own.
+        func client(for user: Substring) -> String { client == "crowd" ? "crowd/\(user)" : client }
+    }
     /// Nobody waits longer, in nanoseconds.
     static let patience: UInt64 = .seconds(180)
+    /// Nanoseconds for the answers to the last questions.
+    static let lastAnswers: UInt64 = .seconds(60)
     /// Seconds that faults are over before the end is looked at.
     static let rest: UInt64 = .seconds(400)
 
@@ -44,6 +67,7 @@ final class World {
         self.seed = seed
         self.size = size
         self.plan = plan
+        limits = SeedLimits(seed, isCalm: plan.isCalm)
         journal = Journal(timeline, keeps: keepsLines)
         verdicts = Verdicts(timeline, journal)
         network = Network(timeline, seed: seed)
@@ -51,8 +75,9 @@ final class World {
         turns = Draw(seed, Purpose.turns)
         let secret = tokens.secret("cs")
         let password = tokens.secret("pw")
-        issuer = OAuthIssuer(self, clients: ["service": secret, "person": secret])
-        issuer.passwords["anna"] = password
+        let basic = tokens.secret("pw")
+        issuer = OAuthIssuer(self, clients: ["service": secret, "person": secret, "crowd": secret])
+        issuer.passwords = ["anna": password, BasicGate.user: basic]
         network.serve("10.0.0.1:9001") { [unowned self] in issuer.accept($0) }
         for number in 0..<2 {
             let upstream = Upstream(self, name: "api\(number)", number: UInt64(number))
@@ -66,12 +91,14 @@ final class World {
         }
         for number in 0..<size.gateways {
             let gateway = GatewayProcess(self, number: number)
-            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "KEY": Self.storeKey] }
+            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "KEY": Self.storeKey] }
             gateways.append(gateway)
         }
         callers = (0..<size.callers).map { Caller(self, number: $0) }
     }
 
+    /// Users with a token of their own.
+    static let users = 12
     static let redisAddress = "10.0.2.1:6379"
     private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
 
@@ -99,6 +126,16 @@ final class World {
             log: {access: all, format: text}
             admin: off
             \(storeLine)
+            limits: {subjects: \(limits.subjects), new_subjects_per_second: 50, waiters: \(limits.waiters), replay_memory: \(limits.replayMemory)}
+            listeners:
+              front: {address: "\(Self.listeners[0])"}
+              behind: {address: "\(Self.listeners[1])", proxy_protocol: {from: 127.0.0.0/8}}
+            defaults:
+              route:
+                listen: [front, behind]
+                callers: {allow: [127.0.0.0/8, 192.0.2.0/24]}
+                allow_cleartext: true
+                limits: {\(limits.connections)}
             identities:
               service:
                 oauth2:
@@ -116,15 +153,24 @@ final class World {
                   username: anna
                   password: env:PASSWORD
                 network: {allow_cleartext: true}
+              crowd:
+                oauth2:
+                  token_url: "http://issuer.example:9001/token"
+                  client_id: crowd
+                  client_secret: env:SECRET
+                  extra: {user: "{subject}"}
+                network: {allow_cleartext: true}
+              otto:
+                basic: {username: \(BasicGate.user), password: env:BASIC}
             routes:
-              - {listen: "\(Self.listener)", match: {path: /service/}, to: "http://api0.example:9000", use: service, allow_cleartext: true}
-              - {listen: "\(Self.listener)", match: {path: /person/}, to: "http://api1.example:9000", use: person, allow_cleartext: true}
-              - {listen: "\(Self.listener)", match: {path: /}, to: "http://api0.example:9000", use: none}
+              - {match: {path: /service/}, to: "http://api0.example:9000", use: service}
+              - {match: {path: /person/}, to: "http://api1.example:9000", use: person}
+              - {match: {path: /users/}, to: "http://api0.example:9000", use: crowd, subject: {from_header: X-User}}
+              - {match: {path: /basic/}, to: "http://api1.example:9000", use: otto}
+              - {match: {path: /}, to: "http://api0.example:9000", use: none}
 
             """
     }
-
-    func process(of gateway: Int) -> ProcessName { gateways[gateway].name }
 
     func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {
         if lostNames.contains(host) { return .failure(.unavailable) }
@@ -136,6 +182,14 @@ final class World {
             return .failure(.notFound)
         }
         return .success([address])
+    }
+
+    /// Everything has been whole for a while: each gateway answers on each route, and says that it is well.
+    private func lookForRecovery() -> [Caller] {
+        for gateway in gateways { gateway.expectWellTold() }
+        let last = gateways.map { Caller(self, number: 1000 + $0.number, only: $0) }
+        for caller in last { caller.askEverywhere() }
+        return last
     }
 
     // MARK: - Running
@@ -152,6 +206,12 @@ final class World {
         advance(to: size.duration + World.patience)
         for caller in callers {
             caller.look()
+            caller.hangUp()
+        }
+        let last = lookForRecovery()
+        advance(to: size.duration + World.patience + World.lastAnswers)
+        for caller in last {
+            caller.expectAnswers()
             caller.hangUp()
         }
         advance(to: size.duration + World.rest)
@@ -176,14 +236,14 @@ final class World {
     /// Turns loops, in an order that the seed draws, until none has anything to do: the order in which threads come to run at one moment.
     private func settle() {
         for _ in 0..<1_000_000 {
-            var busy: [(gateway: GatewayProcess, loop: Int)] = []
-            for gateway in gateways { for loop in gateway.busyLoops() { busy.append((gateway, loop)) } }
+            var busy: [LoopTurn] = []
+            for gateway in gateways { busy += gateway.busyLoops() }
             guard !busy.isEmpty else {
                 for gateway in gateways { gateway.planStore() }
                 return
             }
             let chosen = turns.element(of: busy)
-            chosen.gateway.turn(chosen.loop)
+            chosen.life.turn(chosen.loop)
         }
         verdicts.expect(false, .endlessWait, "loops do not come to rest")
     }

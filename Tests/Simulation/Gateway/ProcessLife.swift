@@ -1,0 +1,166 @@
+import Configuration
+import DataPath
+import Handshakes
+import ScriptedKernel
+import Synchronization
+import TokenStore
+import World
+
+@testable import Gateway
+@testable import Keeping
+@testable import Reactor
+@testable import Telemetry
+
+/// One process of a gateway: what ends with it.
+final class ProcessLife {
+    let name: ProcessName
+    /// Its number on the disk.
+    let diskProcess: Int
+    let platform: SimulatedPlatform
+    private(set) var gateway: Gateway!
+    private unowned let owner: GatewayProcess
+    private let configuration: Configuration
+    private let secrets: @Sendable (String) -> String?
+    private let vfs: SimulatedVFS
+    private let log: LogThread
+    private var formatter: LogFormatter
+    private var loops: [(loop: Loop, kernel: FakeKernel)] = []
+    /// Descriptors of the listening sockets: for each address one by data loop.
+    private var listeners: [[Int32]] = []
+    /// The store's turn is planned.
+    private var storeWaits = false
+    /// Its data loops run: it serves, or has served.
+    var servesCallers = false
+    var isOver = false
+
+    init(_ name: ProcessName, of owner: GatewayProcess) throws {
+        self.name = name
+        self.owner = owner
+        let world = owner.world
+        let yaml = world.configuration(of: owner.number)
+        let environment = UncheckedReference(owner)
+        secrets = { name in environment.value.secret(name) }
+        let loaded = Configuration.load(.text(yaml), environment: secrets)
+        guard let configuration = loaded.configuration, loaded.errors.isEmpty else {
+            throw SimulationFault("the configuration is wrong: \(loaded.errors.map(\.message))")
+        }
+        self.configuration = configuration
+        diskProcess = owner.disk.processBegins()
+        vfs = SimulatedVFS("\(name)", owner.disk, process: diskProcess, draw: owner.draw.fork()) { [clock = owner.clock] in
+            clock.wallMilliseconds()
+        }
+        log = LogThread(events: try EventLog(level: .debug, time: owner.clock), format: .text)
+        formatter = LogFormatter(format: .text, routes: log.routes, faults: log.faults, identities: log.identities)
+        let number = owner.number
+        let born = BornLife()
+        platform = SimulatedPlatform(
+            loops: World.loops, clock: owner.clock, draw: Draw(world.seed, Purpose.gateway(number, name.life)),
+            names: { [unowned world] host in world.addresses(of: host) }
+        ) { [unowned world] delay, body in
+            world.timeline.after(delay) { if let life = born.life, !life.isOver { body() } }
+        }
+        born.life = self
+        platform.setClocks()
+        for kernel in platform.kernels { world.network.join(kernel, gateway: number, process: name) }
+        listeners = World.listeners.map { _ in platform.kernels.dropFirst().map { $0.listen() } }
+    }
+
+    /// Makes the gateway.
+    /// - Parameter wait: called when another process may have the store until it returns; nil where none has.
+    func begin(inheriting wait: (() -> Void)?) throws {
+        let inherited = InheritedSockets(
+            handed: zip(World.listeners, listeners).flatMap { address, descriptors in
+                descriptors.map { HandedSocket(address: address, descriptor: $0) }
+            })
+        gateway = try Gateway(
+            configuration, environment: secrets, log: log, inherited: inherited,
+            platform: platform.platform(
+                disk: SimulatedDisk.Mount(disk: owner.disk, process: diskProcess, sqlite: vfs.name)),
+            beforeStore: { wait?() })
+        let all = [gateway.keeperLoop] + gateway.loops.map(\.value.loop)
+        loops = zip(all, platform.kernels).map { ($0, $1) }
+    }
+
+    /// When a loop has something to do by itself; nil: never.
+    var nextDeadline: UInt64? {
+        let deadline = loops.prefix(servesCallers ? loops.count : 1).compactMap { $0.loop.nextDeadline }.min()
+        return deadline.map { $0 < MachineClock.boot ? 0 : $0 - MachineClock.boot }
+    }
+
+    /// Loops that have something to do now.
+    func busyLoops() -> [LoopTurn] {
+        loops.indices.filter { index in
+            guard index == 0 || servesCallers else { return false }
+            let (loop, kernel) = loops[index]
+            if !kernel.isQuiet || loop.hasWork { return true }
+            return loop.nextDeadline.map { $0 <= kernel.clock } ?? false
+        }.map { LoopTurn(life: self, loop: $0) }
+    }
+
+    func turn(_ index: Int) {
+        loops[index].loop.turnOnce()
+        if !loops[index].loop.hasWork { loops[index].loop.willBlock() }
+        readLog()
+    }
+
+    func planStore() {
+        guard let gateway, let store = gateway.store, store.hasWork, !storeWaits else { return }
+        storeWaits = true
+        owner.world.timeline.after(50_000 + owner.draw.below(.milliseconds(4))) { [self] in
+            storeWaits = false
+            guard !isOver, !owner.isStopped else { return }
+            store.turn()
+            owner.world.journal.note(.disk, UInt64(owner.number), [], "\(name)'s store has its turn")
+            readLog()
+        }
+    }
+
+    /// What the log's thread would write. Secrets are looked for in it.
+    func readLog() {
+        while let event = log.events.next() {
+            formatter.write(event)
+            owner.look(at: formatter.line.bytes, of: self)
+        }
+        for ring in log.rings.withLock({ $0 }) {
+            while ring.next({ formatter.write(copy $0) }) { owner.look(at: formatter.line.bytes, of: self) }
+        }
+    }
+
+    func call(_ draw: inout Draw, listener: Int) -> Peer? {
+        let index = draw.below(World.loops)
+        return platform.kernels[index + 1].call(listeners[listener][index])
+    }
+
+    /// Does what blocks until loops have answered: it has a thread, and this one turns the loops meanwhile, in a fixed order; time stands.
+    func whileTurning(_ work: @escaping @Sendable () -> Void) {
+        owner.turnUntilQuiet()
+        let errand = Errand { _ in work() }
+        errand.goOn { [owner] in owner.turnUntilQuiet() }
+    }
+
+    func checkNothingIsLeft(_ world: World) {
+        for (index, loop) in gateway.loops.enumerated() {
+            let data = loop.value
+            let place = "\(name), loop \(index)"
+            func expect(_ holds: Bool, _ what: String) {
+                world.verdicts.expect(holds, .leftBehind, "\(place): \(what)")
+            }
+            expect(data.isEmptyOfCallers, "callers")
+            expect(data.waitingCount == 0, "requests that wait")
+            expect(data.blocksInUse == 0, "\(data.blocksInUse) blocks")
+            expect(data.exchangesInUse == 0, "exchanges")
+        }
+        for kernel in platform.kernels {
+            world.verdicts.expect(kernel.misuse.isEmpty, .misuse, "\(name): \(kernel.misuse.prefix(3))")
+        }
+    }
+}
+
+/// A loop that has something to do.
+struct LoopTurn {
+    let life: ProcessLife
+    let loop: Int
+}
+
+/// The platform is made before the process whose end it looks for.
+private final class BornLife { weak var life: ProcessLife? }
