@@ -4,18 +4,9 @@ import FoundationEssentials
 final class BasicGate {
     private let world: World
     private let name: String
-    private var refusals: [Refusal] = []
-
-    private struct Refusal {
-        let password: String
-        let reader: ProcessName
-        /// Nanoseconds; nil until the refusal was read.
-        var readAt: UInt64?
-    }
+    private var refusals: [PasswordRefusal] = []
 
     static let user = "otto"
-    /// Requests that were written before a refusal was read, by another loop.
-    private static let slack: UInt64 = .milliseconds(100)
 
     init(_ world: World, name: String) {
         self.world = world
@@ -34,25 +25,13 @@ final class BasicGate {
         guard pair.count == 2 else { return challenge }
         for refusal in refusals where refusal.password == pair[1] {
             world.verdicts.expect(
-                !wasKnown(refusal, to: wire.process, at: arrival.spokeAt), .refusedPassword,
+                !refusal.wasKnown(to: wire.process, at: arrival.spokeAt, in: world), .refusedPassword,
                 "\(wire.process) sends the password of \(Self.user) that was refused to \(refusal.reader)")
         }
         guard pair[1] != world.issuer.passwords[Self.user] else { return nil }
         let index = refusals.count
-        refusals.append(Refusal(password: pair[1], reader: wire.process))
+        refusals.append(PasswordRefusal(password: pair[1], reader: wire.process))
         wire.whenNextRead { [self] in refusals[index].readAt = world.timeline.now }
         return challenge
-    }
-
-    /// A process knows of its own refusals; a later one of the same gateway by the store.
-    private func wasKnown(_ refusal: Refusal, to process: ProcessName, at time: UInt64) -> Bool {
-        guard let readAt = refusal.readAt, time > readAt + Self.slack, world.redis?.hasLostData != true else {
-            return false
-        }
-        if refusal.reader == process { return true }
-        let gateway = world.gateways[process.gateway]
-        return refusal.reader.gateway == process.gateway && refusal.reader.life < process.life
-            && World.hasStore(world.seed) && gateway.disk.hasKeptItsWord
-            && gateway.upgrade == nil && readAt + .seconds(1) < gateway.bornAt
     }
 }

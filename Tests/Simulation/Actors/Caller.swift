@@ -11,6 +11,7 @@ final class Caller {
     private var isOver = false
     /// Comes to this one alone, to see whether it works.
     private let only: GatewayProcess?
+    private var unjudged: Set<String> = []
 
     /// A request on its way.
     fileprivate struct Question {
@@ -38,7 +39,14 @@ final class Caller {
         }
         self.talk = talk
         talk.whenIdle = {}
-        for route in World.routes { talk.send(request(talk, route, method: "GET", size: 100)) }
+        for route in World.routes {
+            // Where tokens have no end that is told, another gateway's may be dead as well; the request after that has a new one.
+            if route.client == MobileSocial.client {
+                talk.send(request(talk, route, method: "GET", size: 100))
+                unjudged.insert("c\(number)n\(sent)")
+            }
+            talk.send(request(talk, route, method: "GET", size: 100))
+        }
     }
 
     /// All of them were answered.
@@ -159,9 +167,9 @@ final class Caller {
         }
         if let only {
             // A login that was cut off may have counted as an attempt: what cannot be known waits for an operator, who is told.
-            let isHeldBack = question.route == "person" && only.isQuarantined("person")
+            let isHeldBack = ["person": "person", "gate": "svc"][question.route].map { only.isQuarantined($0) } ?? false
             world.verdicts.expect(
-                answer.status == 200 || isHeldBack, .recovery,
+                answer.status == 200 || isHeldBack || unjudged.contains(question.id), .recovery,
                 "\(question.id) to g\(only.number) got \(answer.status) although nothing is broken any more")
         } else if world.isCalm {
             world.verdicts.expect(

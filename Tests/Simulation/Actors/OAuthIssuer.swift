@@ -16,6 +16,8 @@ final class OAuthIssuer {
         case breaks
         /// The answer comes twice.
         case twice
+        /// Somebody on the way answers in its place, with this status and a page for people.
+        case foreign(Int)
     }
 
     var mood = Mood.well
@@ -220,6 +222,7 @@ final class OAuthIssuer {
     ) -> Made {
         switch mood {
         case .status(let status): return Made(bytes: Answer.json(status, #"{"error":"temporarily_unavailable"}"#))
+        case .foreign(let status): return Made(bytes: Self.foreign(status))
         case .garbage: return Made(bytes: Answer.text(200, ["Content-Type: application/json"], [0xff, 0x7b, 0x22]))
         default: break
         }
@@ -246,6 +249,10 @@ final class OAuthIssuer {
             return refreshed(client, form["refresh_token"] ?? "", wire, process)
         default: return Made(bytes: Answer.json(400, #"{"error":"unsupported_grant_type"}"#))
         }
+    }
+
+    static func foreign(_ status: Int) -> [UInt8] {
+        Answer.text(status, ["Content-Type: text/html"], Array("<html>log in first</html>\n".utf8))
     }
 
     private func refreshed(_ client: String, _ text: String, _ wire: Wire, _ process: ProcessName) -> Made {

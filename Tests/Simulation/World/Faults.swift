@@ -94,12 +94,12 @@ struct FaultPlan {
         self.init(faults, isCalm: false)
     }
 
-    private static let servers = ["10.0.0.1:9001", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
+    private static let servers = ["10.0.0.1:9001", "10.0.0.2:9002", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
 
     private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
         switch draw.below(isFleet ? 30 : 27) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
-        case 1: .issuer(draw.once(in: 2) ? .garbage : .twice)
+        case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))
         case 2: .issuer(.silence)
         case 3: .issuer(.late(draw.below(.seconds(15))))
         case 4: .issuer(.breaks)
@@ -110,11 +110,11 @@ struct FaultPlan {
         case 9: .breaksConnections(of: draw.below(gateways))
         case 10: .breaksConnectionsTo(draw.element(of: servers))
         case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
-        case 12: .noNames(draw.element(of: ["issuer.example", "api0.example", "api1.example", "redis.example"]))
-        case 13: .revokes(draw.element(of: ["service", "person", "crowd"]))
+        case 12: .noNames(draw.element(of: ["issuer.example", "oam.example", "api0.example", "api1.example", "redis.example"]))
+        case 13: .revokes(draw.element(of: ["service", "person", "crowd", MobileSocial.client]))
         case 14:
             draw.once(in: 6)
-                ? draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user]))
+                ? draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
                 : .wallClock(
                     gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
         case 15: .kill(draw.below(gateways))
@@ -205,7 +205,7 @@ struct FaultPlan {
         case .noNames(let host): world.lostNames.remove(host)
         case .password(let user):
             guard let password = world.issuer.passwords[user] else { return }
-            let name = user == BasicGate.user ? "BASIC" : "PASSWORD"
+            let name = [BasicGate.user: "BASIC", MobileSocial.user: "SERVICE"][user] ?? "PASSWORD"
             for gateway in world.gateways { gateway.setSecret(name, password) }
         case .secretFlaps: for gateway in world.gateways { gateway.endsFlapping() }
         case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()

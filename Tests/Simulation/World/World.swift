@@ -12,6 +12,7 @@ final class World {
     private(set) var gateways: [GatewayProcess] = []
     private(set) var callers: [Caller] = []
     private(set) var issuer: OAuthIssuer!
+    private(set) var mobileSocial: MobileSocial!
     private(set) var upstreams: [Upstream] = []
     /// Nil where the gateways are no fleet.
     private(set) var redis: RedisServer?
@@ -33,7 +34,7 @@ final class World {
     static let proxied = 1
     static let routes = [
         Route(name: "service", client: "service"), Route(name: "person", client: "person"),
-        Route(name: "basic", client: "basic"), Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
+        Route(name: "basic", client: "basic"), Route(name: "gate", client: MobileSocial.client), Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
     ]
 
     struct Route {
@@ -77,7 +78,9 @@ final class World {
         let password = tokens.secret("pw")
         let basic = tokens.secret("pw")
         issuer = OAuthIssuer(self, clients: ["service": secret, "person": secret, "crowd": secret])
-        issuer.passwords = ["anna": password, BasicGate.user: basic]
+        issuer.passwords = ["anna": password, BasicGate.user: basic, MobileSocial.user: basic]
+        mobileSocial = MobileSocial(self)
+        network.serve("10.0.0.2:9002") { [unowned self] in mobileSocial.accept($0) }
         network.serve("10.0.0.1:9001") { [unowned self] in issuer.accept($0) }
         for number in 0..<2 {
             let upstream = Upstream(self, name: "api\(number)", number: UInt64(number))
@@ -91,7 +94,7 @@ final class World {
         }
         for number in 0..<size.gateways {
             let gateway = GatewayProcess(self, number: number)
-            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "KEY": Self.storeKey] }
+            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "SERVICE": basic, "KEY": Self.storeKey] }
             gateways.append(gateway)
         }
         callers = (0..<size.callers).map { Caller(self, number: $0) }
@@ -160,12 +163,21 @@ final class World {
                   client_secret: env:SECRET
                   extra: {user: "{subject}"}
                 network: {allow_cleartext: true}
+              svc:
+                oam_webgate:
+                  service: "http://oam.example:9002/rest/mobile"
+                  user_agent_prefix: OIC-Agent
+                  client_id: EdgeProxy
+                  username: \(MobileSocial.user)
+                  password: env:SERVICE
+                network: {allow_cleartext: true}
               otto:
                 basic: {username: \(BasicGate.user), password: env:BASIC}
             routes:
               - {match: {path: /service/}, to: "http://api0.example:9000", use: service}
               - {match: {path: /person/}, to: "http://api1.example:9000", use: person}
               - {match: {path: /users/}, to: "http://api0.example:9000", use: crowd, subject: {from_header: X-User}}
+              - {match: {path: /gate/}, to: "http://api0.example:9000", use: svc}
               - {match: {path: /basic/}, to: "http://api1.example:9000", use: otto}
               - {match: {path: /}, to: "http://api0.example:9000", use: none}
 
@@ -175,7 +187,7 @@ final class World {
     func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {
         if lostNames.contains(host) { return .failure(.unavailable) }
         let addresses = [
-            "issuer.example": "10.0.0.1", "api0.example": "10.0.1.1", "api1.example": "10.0.1.2",
+            "issuer.example": "10.0.0.1", "oam.example": "10.0.0.2", "api0.example": "10.0.1.1", "api1.example": "10.0.1.2",
             "redis.example": "10.0.2.1",
         ]
         guard let text = addresses[host], let address = SocketAddress(host: text, port: 0) else {
