@@ -188,8 +188,8 @@ let package = Package(
         .executableTarget(
             name: "cardea-sim",
             dependencies: [
-                "CLua", "CSQLite", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping", "Reactor",
-                "ScriptedKernel", "ScriptedWorld",
+                "CLua", "CNghttp2", "CSQLite", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping",
+                "Reactor", "ScriptedKernel", "ScriptedWorld",
                 "Telemetry", "TokenStore", "World", .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets

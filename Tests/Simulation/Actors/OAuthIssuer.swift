@@ -100,6 +100,8 @@ final class OAuthIssuer {
                 world.secretsWereWrong, .credentialPlace, "a client is not known, or its secret is wrong")
             return reply(.bytes(Answer.json(401, #"{"error":"invalid_client"}"#)))
         }
+        // A token for one audience is of no use to another.
+        if let audience = form["audience"] { client += "@\(audience)" }
         // Another edition of an identity has tokens of its own.
         if form["edition"] != nil { client += "+odd" }
         if let user = form["user"] { client += "/\(user)" }

@@ -1,4 +1,4 @@
-/// A protected API. Its paths are `/CLIENT/ID/…`, where CLIENT says whose token it wants; `none` wants none.
+/// A protected API. Its paths are `/ROUTE/ID/…`, where ROUTE says whose token it wants (`World.routes`); `none` wants none.
 final class Upstream {
     /// How it behaves for now.
     enum Mood: Equatable {
@@ -16,6 +16,7 @@ final class Upstream {
     var mood = Mood.well
     private let world: World
     private let name: String
+    private let speaksHTTP2: Bool
     private var draw: Draw
     private let gate: BasicGate
     /// How often each request that may be made once was done.
@@ -23,23 +24,28 @@ final class Upstream {
     private(set) var served: UInt64 = 0
     private(set) var refused: UInt64 = 0
 
-    init(_ world: World, name: String, number: UInt64) {
+    init(_ world: World, name: String, number: UInt64, speaksHTTP2: Bool = false) {
         self.world = world
         self.name = name
+        self.speaksHTTP2 = speaksHTTP2
         gate = BasicGate(world, name: name)
         draw = Draw(world.seed, Purpose.upstreams + 1000 * number)
     }
 
     func accept(_ wire: Wire) -> any Conversation {
-        Server(wire) { [unowned self] fault in
+        let complain: (String) -> Void = { [unowned self] fault in
             world.verdicts.expect(false, .rightAnswer, "\(name) was sent what is no request: \(fault)")
-        } early: { [unowned self] head in
+        }
+        let handler: Server.Handler = { [unowned self] arrival, wire, reply in take(arrival, wire, reply) }
+        guard !speaksHTTP2 else {
+            return HTTP2Server(wire, world, draw.fork(), refuses: !world.isCalm, complain: complain, handler)
+        }
+        let early: (Message) -> Server.Reply? = { [unowned self] head in
             guard case .early(let closes) = mood else { return nil }
             let answer = Answer.text(413, closes ? ["Connection: close"] : [], Array("too much\n".utf8))
             return closes ? .last(answer) : .bytes(answer)
-        } _: { [unowned self] arrival, wire, reply in
-            take(arrival, wire, reply)
         }
+        return Server(wire, complain: complain, early: early, handler)
     }
 
     /// The body that a request of this id is answered with.

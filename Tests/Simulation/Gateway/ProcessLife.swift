@@ -136,6 +136,8 @@ final class ProcessLife {
         owner.turnUntilQuiet()
         let errand = Errand { _ in work() }
         errand.goOn { [owner] in owner.turnUntilQuiet() }
+        // What the thread has posted last is done now, whether or not it was seen above: else the seed would have to draw for it at times.
+        owner.turnUntilQuiet()
     }
 
     func checkNothingIsLeft(_ world: World) {

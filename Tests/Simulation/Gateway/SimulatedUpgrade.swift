@@ -37,8 +37,12 @@ final class SimulatedUpgrade {
         for action in machine.on(event) { perform(action) }
     }
 
+    /// Nothing goes on while the processes are stopped.
     private func later(_ delay: UInt64, _ body: @escaping () -> Void) {
-        world.timeline.after(delay) { [self] in if !isOver { body() } }
+        world.timeline.after(delay) { [self] in
+            guard !isOver else { return }
+            if owner.isStopped { later(.milliseconds(10), body) } else { body() }
+        }
     }
 
     private func perform(_ action: UpgradeMachine.Action) {

@@ -94,7 +94,13 @@ struct FaultPlan {
         self.init(faults, isCalm: false)
     }
 
-    private static let servers = ["10.0.0.1:9001", "10.0.0.2:9002", "10.0.1.1:9000", "10.0.1.2:9000", World.redisAddress]
+    private static let servers = [
+        "10.0.0.1:9001", "10.0.0.2:9002", "10.0.1.1:9000", "10.0.1.2:9000", "10.0.1.3:9000", World.redisAddress,
+    ]
+    private static let names = [
+        "issuer.example", "oam.example", "api0.example", "api1.example", "api2.example", "redis.example",
+    ]
+    private static let clients = ["service", "person", "service@second", "crowd", MobileSocial.client]
 
     private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
         switch draw.below(isFleet ? 30 : 27) {
@@ -103,15 +109,18 @@ struct FaultPlan {
         case 2: .issuer(.silence)
         case 3: .issuer(.late(draw.below(.seconds(15))))
         case 4: .issuer(.breaks)
-        case 5: .upstream(draw.below(2), .status(draw.element(of: [500, 503, 404])))
-        case 6: .upstream(draw.below(2), .cuts(isReset: draw.once(in: 2)))
-        case 7: .upstream(draw.below(2), draw.element(of: [.silence, .closes, .early(closes: true), .early(closes: false)]))
+        case 5: .upstream(draw.below(World.upstreams), .status(draw.element(of: [500, 503, 404])))
+        case 6: .upstream(draw.below(World.upstreams), .cuts(isReset: draw.once(in: 2)))
+        case 7:
+            .upstream(
+                draw.below(World.upstreams),
+                draw.element(of: [.silence, .closes, .early(closes: true), .early(closes: false)]))
         case 8: draw.once(in: 2) ? .refuses(draw.element(of: servers)) : .isSilent(draw.element(of: servers))
         case 9: .breaksConnections(of: draw.below(gateways))
         case 10: .breaksConnectionsTo(draw.element(of: servers))
         case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
-        case 12: .noNames(draw.element(of: ["issuer.example", "oam.example", "api0.example", "api1.example", "redis.example"]))
-        case 13: .revokes(draw.element(of: ["service", "person", "crowd", MobileSocial.client]))
+        case 12: .noNames(draw.element(of: names))
+        case 13: .revokes(draw.element(of: clients))
         case 14:
             draw.once(in: 6)
                 ? draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))

@@ -240,6 +240,9 @@ final class Wire {
         hear()
     }
 
+    /// Nothing that the gateway has written is on its way.
+    var isHeard: Bool { peer.receivedCount == 0 }
+
     /// A message was made of what has arrived.
     func messageTaken() { spokeAt = nil }
 

@@ -34,13 +34,18 @@ final class World {
     static let proxied = 1
     static let routes = [
         Route(name: "service", client: "service"), Route(name: "person", client: "person"),
-        Route(name: "basic", client: "basic"), Route(name: "gate", client: MobileSocial.client), Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
+        Route(name: "basic", client: "basic"), Route(name: "gate", client: MobileSocial.client),
+        Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
+        // A token is for one origin alone, so that two routes of one client to two origins ask for two.
+        Route(name: "second", client: "service@second"),
     ]
+    /// APIs; the last one speaks HTTP/2.
+    static let upstreams = 3
 
     struct Route {
         /// The first part of its paths.
         let name: String
-        /// Whose credential it takes.
+        /// Whose credential it takes: a client's and, behind '@', for which audience.
         let client: String
 
         /// The client, with the user where each has a token of his own.
@@ -82,8 +87,9 @@ final class World {
         mobileSocial = MobileSocial(self)
         network.serve("10.0.0.2:9002") { [unowned self] in mobileSocial.accept($0) }
         network.serve("10.0.0.1:9001") { [unowned self] in issuer.accept($0) }
-        for number in 0..<2 {
-            let upstream = Upstream(self, name: "api\(number)", number: UInt64(number))
+        for number in 0..<Self.upstreams {
+            let upstream = Upstream(
+                self, name: "api\(number)", number: UInt64(number), speaksHTTP2: number == Self.upstreams - 1)
             upstreams.append(upstream)
             network.serve("10.0.1.\(number + 1):9000") { upstream.accept($0) }
         }
@@ -177,6 +183,7 @@ final class World {
               - {match: {path: /service/}, to: "http://api0.example:9000", use: service}
               - {match: {path: /person/}, to: "http://api1.example:9000", use: person}
               - {match: {path: /users/}, to: "http://api0.example:9000", use: crowd, subject: {from_header: X-User}}
+              - {match: {path: /second/}, to: "http://api2.example:9000", http: 2, use: service, audience: second}
               - {match: {path: /gate/}, to: "http://api0.example:9000", use: svc}
               - {match: {path: /basic/}, to: "http://api1.example:9000", use: otto}
               - {match: {path: /}, to: "http://api0.example:9000", use: none}
@@ -188,7 +195,7 @@ final class World {
         if lostNames.contains(host) { return .failure(.unavailable) }
         let addresses = [
             "issuer.example": "10.0.0.1", "oam.example": "10.0.0.2", "api0.example": "10.0.1.1", "api1.example": "10.0.1.2",
-            "redis.example": "10.0.2.1",
+            "api2.example": "10.0.1.3", "redis.example": "10.0.2.1",
         ]
         guard let text = addresses[host], let address = SocketAddress(host: text, port: 0) else {
             return .failure(.notFound)
