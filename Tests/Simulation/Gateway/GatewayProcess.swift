@@ -117,7 +117,7 @@ final class GatewayProcess {
     func cutPower() {
         let all = others + (running.map { [$0] } ?? [])
         running = nil
-        upgrade = nil
+        upgrade?.allIsGone()
         for life in all { end(life, "is without power") }
         disk.cutPower()
     }

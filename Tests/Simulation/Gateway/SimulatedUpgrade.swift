@@ -130,6 +130,13 @@ final class SimulatedUpgrade {
         later(.milliseconds(2)) { [self] in perform(.ended("the new process was killed")) }
     }
 
+    /// Neither process is there any more.
+    func allIsGone() {
+        over()
+        // Its thread comes to an end all the same.
+        while let errand, !errand.isDone { errand.goOn {} }
+    }
+
     /// The old process is dead: the new one goes on as after any start.
     func oldIsGone() {
         guard let new, !isOver else { return over() }
