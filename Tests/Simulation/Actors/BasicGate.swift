@@ -17,7 +17,8 @@ final class BasicGate {
     func refusal(of arrival: Server.Arrival, _ values: [String], _ wire: Wire) -> [UInt8]? {
         let challenge = Answer.text(401, ["WWW-Authenticate: Basic realm=\"api\""], Array("no!\n".utf8))
         world.verdicts.expect(values.count <= 1, .credentialPlace, "\(name) got \(values.count) credentials")
-        guard let value = values.first, value.hasPrefix("Basic "), let data = Data(base64Encoded: String(value.dropFirst(6)))
+        guard let value = values.first, value.hasPrefix("Basic "),
+            let data = Data(base64Encoded: String(value.dropFirst(6)))
         else { return challenge }
         let pair = String(decoding: data, as: UTF8.self).split(separator: ":", maxSplits: 1).map(String.init)
         world.verdicts.expect(

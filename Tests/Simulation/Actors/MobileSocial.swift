@@ -30,7 +30,9 @@ final class MobileSocial {
             "\(upstream) was asked by a user agent that no WebGate challenges")
         let values = request.all("authorization")
         world.verdicts.expect(values.count <= 1, .credentialPlace, "\(upstream) got \(values.count) credentials")
-        if let value = values.first, value.hasPrefix("OAM-Auth ") { return (String(value.dropFirst(9)), challenge(request)) }
+        if let value = values.first, value.hasPrefix("OAM-Auth ") {
+            return (String(value.dropFirst(9)), challenge(request))
+        }
         // A caller's own credential gives way where there is one of ours, and is no business of the gateway's elsewhere.
         return (nil, challenge(request))
     }
@@ -39,7 +41,8 @@ final class MobileSocial {
         let context = world.tokens.secret("ctx")
         contexts[context] = "http://\(request.field("host") ?? "")\(request.target)"
         let value = #"OAM-Auth realm="GATE:2 \#(request.target)", request-ctx="\#(context)""#
-        return Answer.text(401, ["WWW-Authenticate: \(value)", "Content-Type: text/html"], Array("<html>no</html>\n".utf8))
+        return Answer.text(
+            401, ["WWW-Authenticate: \(value)", "Content-Type: text/html"], Array("<html>no</html>\n".utf8))
     }
 
     // MARK: - The service

@@ -235,7 +235,9 @@ final class OAuthIssuer {
             let (user, password) = (form["username"] ?? "", form["password"] ?? "")
             for refusal in refusals where refusal.password == password {
                 world.verdicts.expect(
-                    world.redis?.hasLostData == true || !knows(process, what: refusal.reader, readAt: refusal.readAt, isKept: true), .refusedPassword,
+                    world.redis?.hasLostData == true
+                        || !knows(process, what: refusal.reader, readAt: refusal.readAt, isKept: true),
+                    .refusedPassword,
                     "\(process) sends the password of \(user) that was refused to \(refusal.reader)")
             }
             guard passwords[user] == password else {
@@ -268,7 +270,8 @@ final class OAuthIssuer {
             let isKept = world.tokens.access[successor.token]?.isUsed ?? false
             world.verdicts.expect(
                 world.redis?.hasLostData == true
-                    || !knows(process, what: successor.reader, readAt: successor.readAt, isKept: isKept), .spentRefreshToken,
+                    || !knows(process, what: successor.reader, readAt: successor.readAt, isKept: isKept),
+                .spentRefreshToken,
                 "\(process) sends a refresh token of \(client) whose successor \(successor.reader) has")
             // The one retry after an answer that was lost; a strict server ends the family.
             families[client] = []

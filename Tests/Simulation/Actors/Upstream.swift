@@ -163,7 +163,8 @@ final class Upstream {
         // A WebGate's service tells no end. Of others the gateway reckons from before it asked, and gives nothing away behind the end.
         let late = arrival.spokeAt > token.end ? (arrival.spokeAt - token.end) / 1_000_000 : 0
         world.verdicts.expect(
-            late <= 100 || client == MobileSocial.client || clockWasSet(since: token.given, wire), .servedToken, "\(name) got a token of \(client) that had ended for \(late) ms")
+            late <= 100 || client == MobileSocial.client || clockWasSet(since: token.given, wire), .servedToken,
+            "\(name) got a token of \(client) that had ended for \(late) ms")
         looksAtPurge(token, arrival, wire)
         guard !token.isRevoked, now < token.end else {
             world.tokens.noteRefusal(of: text)

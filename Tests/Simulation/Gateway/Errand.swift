@@ -1,6 +1,6 @@
 import Glibc
-import World
 import Synchronization
+import World
 
 /// Work that blocks, on a thread of its own. It runs only while the simulation waits for it, so that a seed has one history whatever the
 /// scheduler does.

@@ -63,7 +63,9 @@ extension GatewayProcess {
         reloadedAt = world.timeline.now
         world.journal.note(.process, UInt64(number), [], "g\(number) reloads its edition \(edition)")
         let outcome = ReloadOutcome()
-        running?.whileTurning { outcome.isTaken.store((try? gateway.reload(configuration)) != nil, ordering: .releasing) }
+        running?.whileTurning {
+            outcome.isTaken.store((try? gateway.reload(configuration)) != nil, ordering: .releasing)
+        }
         world.verdicts.expect(
             outcome.isTaken.load(ordering: .acquiring), .calmSuccess, "g\(number) refuses a good configuration")
     }

@@ -183,7 +183,8 @@ final class GatewayProcess {
         if line.contains(canary: "wall clock jumped") { jumpedAt = world.timeline.now }
         if !disk.hasLied, !disk.hasFailed {
             let isLost = line.contains(canary: "store was damaged") || line.contains(canary: "store not used")
-            world.verdicts.expect(!isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
+            world.verdicts.expect(
+                !isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
         world.verdicts.expect(
             !line.contains(canary: Tokens.canary), .toldSecret, "\(life.name) writes a secret into its log")
@@ -195,7 +196,9 @@ final class GatewayProcess {
 
     /// A caller's connection, to one of the data loops.
     /// - Parameter listener: which of the addresses, by its place in `World.listeners`.
-    func call(_ draw: inout Draw, listener: Int = 0) -> Peer? { isServing ? running?.call(&draw, listener: listener) : nil }
+    func call(_ draw: inout Draw, listener: Int = 0) -> Peer? {
+        isServing ? running?.call(&draw, listener: listener) : nil
+    }
 
     /// The value that a process reads now.
     func secret(_ name: String) -> String? {
@@ -231,7 +234,8 @@ final class GatewayProcess {
             "\(name) says of its store: \(status.store)")
         if let shared = status.shared {
             world.verdicts.expect(
-                shared.state == .serving, .truth, "\(name) says of the shared server: \(shared.state) \(shared.detail ?? "")")
+                shared.state == .serving, .truth,
+                "\(name) says of the shared server: \(shared.state) \(shared.detail ?? "")")
         }
     }
 

@@ -46,7 +46,8 @@ final class ProcessLife {
         }
         self.configuration = configuration
         diskProcess = owner.disk.processBegins()
-        vfs = SimulatedVFS("\(name)", owner.disk, process: diskProcess, draw: owner.draw.fork()) { [clock = owner.clock] in
+        vfs = SimulatedVFS("\(name)", owner.disk, process: diskProcess, draw: owner.draw.fork()) {
+            [clock = owner.clock] in
             clock.wallMilliseconds()
         }
         log = LogThread(events: try EventLog(level: .debug, time: owner.clock), format: .text)

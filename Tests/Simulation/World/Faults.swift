@@ -44,7 +44,7 @@ struct Fault: CustomStringConvertible {
         /// Whether leases of the fleet may be lost or late by it.
         var troublesFleet: Bool {
             switch self {
-    case .issuer, .upstream, .revokes, .password, .secretFlaps, .noNames: false
+            case .issuer, .upstream, .revokes, .password, .secretFlaps, .noNames: false
             default: true
             }
         }
@@ -123,7 +123,8 @@ struct FaultPlan {
         case 13: .revokes(draw.element(of: clients))
         case 14:
             draw.once(in: 6)
-                ? draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
+                ? draw.once(in: 4)
+                    ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
                 : .wallClock(
                     gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
         case 15: .kill(draw.below(gateways))
@@ -134,8 +135,10 @@ struct FaultPlan {
         case 21: .reload(draw.below(gateways))
         case 22: .purge(draw.below(gateways))
         case 23: .cut(gateway: draw.below(gateways), draw.element(of: servers))
-        case 24: .upgrade(
-            draw.below(gateways), draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
+        case 24:
+            .upgrade(
+                draw.below(gateways),
+                draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
         case 25: .upgrade(draw.below(gateways), nil)
         case 26: .stops(draw.below(gateways), withMachine: draw.once(in: 2))
         case 27: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3))), .alters]))

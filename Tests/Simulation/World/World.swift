@@ -100,7 +100,9 @@ final class World {
         }
         for number in 0..<size.gateways {
             let gateway = GatewayProcess(self, number: number)
-            gateway.environment.withLock { $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "SERVICE": basic, "KEY": Self.storeKey] }
+            gateway.environment.withLock {
+                $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "SERVICE": basic, "KEY": Self.storeKey]
+            }
             gateways.append(gateway)
         }
         callers = (0..<size.callers).map { Caller(self, number: $0) }
@@ -194,7 +196,8 @@ final class World {
     func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {
         if lostNames.contains(host) { return .failure(.unavailable) }
         let addresses = [
-            "issuer.example": "10.0.0.1", "oam.example": "10.0.0.2", "api0.example": "10.0.1.1", "api1.example": "10.0.1.2",
+            "issuer.example": "10.0.0.1", "oam.example": "10.0.0.2", "api0.example": "10.0.1.1",
+            "api1.example": "10.0.1.2",
             "api2.example": "10.0.1.3", "redis.example": "10.0.2.1",
         ]
         guard let text = addresses[host], let address = SocketAddress(host: text, port: 0) else {
