@@ -105,6 +105,23 @@ import Testing
         #expect(scene.status() == 200)
     }
 
+    // MARK: - A clock
+
+    /// A jump makes every token due; a secret that is held back stays home.
+    @Test func aRefusedBasicPasswordStaysHomeWhenTheClockIsSet() throws {
+        secrets["P"] = "right"
+        let scene = try basic(takes: "right")
+        #expect(scene.status() == 200)
+        scene.upstream = { _ in "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n" }
+        for path in ["/1", "/2", "/3"] { #expect(scene.status(path) == 502) }
+        #expect(scene.status("/4") == 503)
+        let calls = scene.upstreamCalls.count
+        scene.jump(seconds: 3600)
+        scene.pass(seconds: 3)
+        #expect(scene.status("/5") == 503)
+        #expect(scene.status("/6") == 503 && scene.upstreamCalls.count == calls)
+    }
+
     // MARK: - A full disk
 
     @Test func aPasswordThatWasNeverAcceptedNeedsAMark() throws {

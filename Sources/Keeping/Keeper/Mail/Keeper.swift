@@ -205,6 +205,8 @@ package actor Keeper: KeeperInbox {
     }
 
     private func publish(_ token: KeptToken, _ fields: RecordFields) {
+        // The machine knows nothing of a trial: a secret that was refused, or that nobody has taken yet, is not for loops to send.
+        if let probation = token.probation, probation.state != .proven { return }
         if let landing = token.landing, landing.generation == fields.generation {
             token.line = landing
             token.landing = nil
