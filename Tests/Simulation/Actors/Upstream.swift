@@ -38,7 +38,7 @@ final class Upstream {
         }
         let handler: Server.Handler = { [unowned self] arrival, wire, reply in take(arrival, wire, reply) }
         guard !speaksHTTP2 else {
-            return HTTP2Server(wire, world, draw.fork(), refuses: !world.isCalm, complain: complain, handler)
+            return HTTP2Server(wire, world, draw.fork(), refuses: !world.mustSucceed, complain: complain, handler)
         }
         let early: (Message) -> Server.Reply? = { [unowned self] head in
             guard case .early(let closes) = mood else { return nil }
@@ -95,10 +95,9 @@ final class Upstream {
         }
     }
 
-    /// A token's end stands in the store by the wall clock. Nobody can tell a process that it was set while no process ran.
+    /// A token's end stands in the store by the wall clock: what is fetched from there after the clock was set lives longer or shorter.
     private func clockWasSet(since time: UInt64, _ wire: Wire) -> Bool {
-        let gateway = world.gateways[wire.gateway]
-        return gateway.jumpedAt > time && gateway.bornAt > time
+        world.gateways[wire.gateway].jumpedAt > time && World.hasStore(world.seed)
     }
 
     /// What was purged is not used again, by the process that was asked for it or by one that comes after it.

@@ -63,89 +63,45 @@ struct Fault: CustomStringConvertible {
 /// The faults of a run, all drawn before it begins, so that any of them can be left out.
 struct FaultPlan {
     let faults: [Fault]
-    /// The seed brings none, so that everything has to succeed. A list that was shrunk to nothing is another matter.
-    let isCalm: Bool
+    let mildness: Mildness
+
+    /// How much the seed lets go wrong. A list that was shrunk to nothing is as mild as it was.
+    enum Mildness {
+        /// Nothing, so that everything has to succeed.
+        case calm
+        /// Only what costs no request: everything has to succeed as well.
+        case mild
+        case rough
+    }
+
+    var mustSucceed: Bool { mildness != .rough }
 
     /// Some faults of another plan.
-    init(_ faults: [Fault], isCalm: Bool) {
+    init(_ faults: [Fault], _ mildness: Mildness) {
         self.faults = faults
-        self.isCalm = isCalm
+        self.mildness = mildness
     }
 
     /// - Parameter pace: nanoseconds from one fault to the next, on average.
     init(seed: UInt64, duration: UInt64, pace: UInt64, gateways: Int) {
         var draw = Draw(seed, Purpose.faults)
-        // Every eighth seed is calm: there everything has to succeed.
         guard pace > 0, !draw.once(in: 8) else {
-            self.init([], isCalm: true)
+            self.init([], .calm)
             return
         }
+        let isMild = draw.once(in: 5)
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
-            let length = draw.once(in: 4) ? draw.below(.seconds(12)) : draw.below(.seconds(2))
+            let kind =
+                isMild
+                ? Fault.Kind.mild(&draw) : Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
+            let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
-                Fault(
-                    number: faults.count + 1, kind: Self.kind(&draw, gateways, isFleet: World.isFleet(seed)),
-                    begins: time,
-                    ends: min(time + length, duration)))
+                Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
             time += draw.below(2 * pace)
         }
-        self.init(faults, isCalm: false)
-    }
-
-    private static let servers = [
-        "10.0.0.1:9001", "10.0.0.2:9002", "10.0.1.1:9000", "10.0.1.2:9000", "10.0.1.3:9000", World.redisAddress,
-    ]
-    private static let names = [
-        "issuer.example", "oam.example", "api0.example", "api1.example", "api2.example", "redis.example",
-    ]
-    private static let clients = ["service", "person", "service@second", "crowd", MobileSocial.client]
-
-    private static func kind(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
-        switch draw.below(isFleet ? 30 : 27) {
-        case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
-        case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))
-        case 2: .issuer(.silence)
-        case 3: .issuer(.late(draw.below(.seconds(15))))
-        case 4: .issuer(.breaks)
-        case 5: .upstream(draw.below(World.upstreams), .status(draw.element(of: [500, 503, 404])))
-        case 6: .upstream(draw.below(World.upstreams), .cuts(isReset: draw.once(in: 2)))
-        case 7:
-            .upstream(
-                draw.below(World.upstreams),
-                draw.element(of: [.silence, .closes, .early(closes: true), .early(closes: false)]))
-        case 8: draw.once(in: 2) ? .refuses(draw.element(of: servers)) : .isSilent(draw.element(of: servers))
-        case 9: .breaksConnections(of: draw.below(gateways))
-        case 10: .breaksConnectionsTo(draw.element(of: servers))
-        case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
-        case 12: .noNames(draw.element(of: names))
-        case 13: .revokes(draw.element(of: clients))
-        case 14:
-            draw.once(in: 6)
-                ? draw.once(in: 4)
-                    ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
-                : .wallClock(
-                    gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
-        case 15: .kill(draw.below(gateways))
-        case 17: .powerCut(draw.below(gateways))
-        case 18: .disk(gateway: draw.below(gateways), draw.once(in: 3) ? .lies : .fails)
-        case 19: .fullDisk(gateway: draw.below(gateways), left: draw.below(40_000))
-        case 20: .restart(draw.below(gateways))
-        case 21: .reload(draw.below(gateways))
-        case 22: .purge(draw.below(gateways))
-        case 23: .cut(gateway: draw.below(gateways), draw.element(of: servers))
-        case 24:
-            .upgrade(
-                draw.below(gateways),
-                draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
-        case 25: .upgrade(draw.below(gateways), nil)
-        case 26: .stops(draw.below(gateways), withMachine: draw.once(in: 2))
-        case 27: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3))), .alters]))
-        case 28: .redisWiped
-        case 29: .redisRestarted(keepsData: draw.once(in: 2))
-        default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
-        }
+        self.init(faults, isMild ? .mild : .rough)
     }
 
     func schedule(in world: World) {

@@ -6,10 +6,10 @@ struct SeedLimits {
     /// Of a route.
     let connections: String
 
-    /// - Parameter isCalm: everything has to succeed, so that nothing may be short.
-    init(_ seed: UInt64, isCalm: Bool) {
+    /// - Parameter isAmple: everything has to succeed, so that nothing may be short.
+    init(_ seed: UInt64, isAmple: Bool) {
         var draw = Draw(seed, Purpose.limits)
-        subjects = draw.once(in: 3) && !isCalm ? 4 : 1000
+        subjects = draw.once(in: 3) && !isAmple ? 4 : 1000
         waiters = 200
         replayMemory = "64MiB"
         connections = draw.once(in: 3) ? "connections: \(2 + 2 * draw.below(4)), waiters: 300" : ""

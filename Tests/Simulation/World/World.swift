@@ -67,13 +67,13 @@ final class World {
     let size: Size
 
     /// Nothing is broken in this run.
-    var isCalm: Bool { plan.isCalm }
+    var mustSucceed: Bool { plan.mustSucceed }
 
     init(seed: UInt64, size: Size, plan: FaultPlan, keepsLines: Int = 0) throws {
         self.seed = seed
         self.size = size
         self.plan = plan
-        limits = SeedLimits(seed, isCalm: plan.isCalm)
+        limits = SeedLimits(seed, isAmple: plan.mustSucceed)
         journal = Journal(timeline, keeps: keepsLines)
         verdicts = Verdicts(timeline, journal)
         network = Network(timeline, seed: seed)
@@ -92,6 +92,7 @@ final class World {
                 self, name: "api\(number)", number: UInt64(number), speaksHTTP2: number == Self.upstreams - 1)
             upstreams.append(upstream)
             network.serve("10.0.1.\(number + 1):9000") { upstream.accept($0) }
+            if number == 1 { network.serve(Self.secondAddress) { upstream.accept($0) } }
         }
         if Self.isFleet(seed) {
             let redis = RedisServer(self)
@@ -110,6 +111,8 @@ final class World {
 
     /// Users with a token of their own.
     static let users = 12
+    /// The other address of the second API.
+    static let secondAddress = "10.0.1.12:9000"
     static let redisAddress = "10.0.2.1:6379"
     private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
 
@@ -200,10 +203,11 @@ final class World {
             "api1.example": "10.0.1.2",
             "api2.example": "10.0.1.3", "redis.example": "10.0.2.1",
         ]
-        guard let text = addresses[host], let address = SocketAddress(host: text, port: 0) else {
-            return .failure(.notFound)
+        let more = host == "api1.example" ? [Self.secondAddress.split(separator: ":")[0]] : []
+        let found = ([addresses[host]].compactMap(\.self) + more.map(String.init)).compactMap {
+            SocketAddress(host: $0, port: 0)
         }
-        return .success([address])
+        return found.isEmpty ? .failure(.notFound) : .success(found)
     }
 
     /// Everything has been whole for a while: each gateway answers on each route, and says that it is well.
