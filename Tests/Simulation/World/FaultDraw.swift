@@ -20,8 +20,8 @@ extension Fault.Kind {
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
         switch draw.below(3) {
-        case 0: .slow(draw.below(.milliseconds(100)))
-        case 1: .shortPieces(1 + draw.below(40))
+        case 0: .slow(draw.below(.milliseconds(4)))
+        case 1: .shortPieces(100 + draw.below(400))
         default: .refuses(World.secondAddress)
         }
     }
