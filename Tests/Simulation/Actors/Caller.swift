@@ -167,7 +167,7 @@ final class Caller {
         }
         if let only {
             // A login that was cut off may have counted as an attempt: what cannot be known waits for an operator, who is told.
-            let waiting = ["person": "person", "gate": "svc"][question.route]
+            let waiting = ["person": "person", "gate": "svc", "basic": "otto"][question.route]
             let isHeldBack = waiting.map { only.isQuarantined($0) } ?? false
             world.verdicts.expect(
                 answer.status == 200 || isHeldBack || unjudged.contains(question.id), .recovery,
