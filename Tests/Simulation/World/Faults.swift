@@ -69,8 +69,6 @@ struct FaultPlan {
     enum Mildness {
         /// Nothing, so that everything has to succeed.
         case calm
-        /// Only what costs no request: everything has to succeed as well.
-        case mild
         case rough
     }
 
@@ -89,19 +87,16 @@ struct FaultPlan {
             self.init([], .calm)
             return
         }
-        let isMild = draw.once(in: 5)
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
-            let kind =
-                isMild
-                ? Fault.Kind.mild(&draw) : Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
+            let kind = Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
             let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
             time += draw.below(2 * pace)
         }
-        self.init(faults, isMild ? .mild : .rough)
+        self.init(faults, .rough)
     }
 
     func schedule(in world: World) {
