@@ -12,6 +12,7 @@ import Testing
 
     init() throws {
         loop = try Loop(name: "watch")
+        // The watch takes any folder, and this place is on every machine.
         var template = Array("/tmp/cardea-watch-XXXXXX".utf8CString)
         let made = try #require(mkdtemp(&template))
         folder = String(cString: made)

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What an API asks for that wants a password with each request, and what it has refused.
+/// The gate of an API that wants a password with each request; it remembers which passwords it has refused.
 final class BasicGate {
     private let world: World
     private let name: String

@@ -1,4 +1,4 @@
-/// One connection of a caller that speaks HTTP/1.1.
+/// A caller's connection over HTTP/1.1: questions are answered in the order in which they were asked.
 final class HTTP1Talk: Talk {
     private let world: World
     private let caller: Caller

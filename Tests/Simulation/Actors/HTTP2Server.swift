@@ -10,7 +10,7 @@ final class HTTP2Server: Conversation {
         var isHandled = false
         /// Its answer ended too early, which the gateway may well call a breach of the protocol.
         var isMalformed = false
-        /// Behind its answer the server goes.
+        /// The server says that it goes, once this stream has its answer.
         var isLast = false
     }
 
@@ -28,7 +28,7 @@ final class HTTP2Server: Conversation {
     private var streams: [Int32: Stream] = [:]
     /// The highest number of a stream that was served.
     private var lastServed: Int32 = 0
-    /// Those above it were refused.
+    /// The highest number that the server has not refused; streams above it were not served.
     private var lastTaken = Int32.max
     private var isOver = false
     private var isTurning = false
@@ -62,7 +62,7 @@ final class HTTP2Server: Conversation {
         guard !isOver else { return }
         session.receive(bytes)
         turn()
-        // What is not read yet was written before now, so that its beginning is not forgotten.
+        // The next request has begun by now where octets are left: when, is forgotten only where none are.
         if wire.isHeard { wire.messageTaken() }
     }
 

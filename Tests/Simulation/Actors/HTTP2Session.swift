@@ -1,6 +1,6 @@
 import CNghttp2
 
-/// One HTTP/2 connection without its wire, by the system's nghttp2: octets go in, events and octets come out (RFC 9113).
+/// An HTTP/2 connection without its wire, by the system's nghttp2: octets go in, events and octets come out (RFC 9113).
 ///
 /// Nobody is called while nghttp2 reads or writes. What happens is noted, and the owner takes the notes afterwards, when it may say
 /// something in return. Credit for bodies goes back when the owner says that it has used them (`consume`).

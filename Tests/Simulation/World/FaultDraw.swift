@@ -17,7 +17,7 @@ extension Fault.Kind {
     ]
     private static let clients = ["service", "person", "service@second", "crowd", MobileSocial.client]
 
-    static func rough(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
+    static func drawn(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
         switch draw.below(isFleet ? 31 : 28) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))

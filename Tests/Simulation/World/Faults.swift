@@ -63,40 +63,32 @@ struct Fault: CustomStringConvertible {
 /// The faults of a run, all drawn before it begins, so that any of them can be left out.
 struct FaultPlan {
     let faults: [Fault]
-    let mildness: Mildness
-
-    /// How much the seed lets go wrong. A list that was shrunk to nothing is as mild as it was.
-    enum Mildness {
-        /// Nothing, so that everything has to succeed.
-        case calm
-        case rough
-    }
-
-    var mustSucceed: Bool { mildness != .rough }
+    /// The seed brings none, so that everything has to succeed. A list that was shrunk to nothing is another matter.
+    let isCalm: Bool
 
     /// Some faults of another plan.
-    init(_ faults: [Fault], _ mildness: Mildness) {
+    init(_ faults: [Fault], isCalm: Bool) {
         self.faults = faults
-        self.mildness = mildness
+        self.isCalm = isCalm
     }
 
     /// - Parameter pace: nanoseconds from one fault to the next, on average.
     init(seed: UInt64, duration: UInt64, pace: UInt64, gateways: Int) {
         var draw = Draw(seed, Purpose.faults)
         guard pace > 0, !draw.once(in: 8) else {
-            self.init([], .calm)
+            self.init([], isCalm: true)
             return
         }
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
-            let kind = Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
+            let kind = Fault.Kind.drawn(&draw, gateways, isFleet: World.isFleet(seed))
             let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
             time += draw.below(2 * pace)
         }
-        self.init(faults, .rough)
+        self.init(faults, isCalm: false)
     }
 
     func schedule(in world: World) {

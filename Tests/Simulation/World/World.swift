@@ -67,13 +67,13 @@ final class World {
     let size: Size
 
     /// Nothing is broken in this run.
-    var mustSucceed: Bool { plan.mustSucceed }
+    var isCalm: Bool { plan.isCalm }
 
     init(seed: UInt64, size: Size, plan: FaultPlan, keepsLines: Int = 0) throws {
         self.seed = seed
         self.size = size
         self.plan = plan
-        limits = SeedLimits(seed, isAmple: plan.mustSucceed)
+        limits = SeedLimits(seed, isAmple: plan.isCalm)
         journal = Journal(timeline, keeps: keepsLines)
         verdicts = Verdicts(timeline, journal)
         network = Network(timeline, seed: seed)
