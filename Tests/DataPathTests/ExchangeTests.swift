@@ -189,9 +189,6 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Loss(pooled: false, elsewhere: true, fault: Fault(.upstreamClosed), retried: false),
         Loss(idempotent: false, retried: false),
         Loss(idempotent: false, body: .retained, retried: false),
-        Loss(idempotent: false, fault: refused, retried: true),
-        Loss(idempotent: false, body: .lost, fault: refused, retried: false),
-        Loss(pooled: false, fault: refused, retried: false),
         Loss(fault: Fault(.upstreamClosed), retried: false),
     ])
     func retriesOnAFreshConnection(_ loss: Loss) {
@@ -204,6 +201,23 @@ private struct Row: Sendable, CustomTestStringConvertible {
         #expect(exchange.on(.connected) == .send)
         #expect(
             exchange.on(.lost(closed, pooled: true, elsewhere: true)) == .fault(closed), "the retry was the only one")
+    }
+
+    /// A server that gives a request back has not looked at it, whatever its method: it may go out again, but not for ever.
+    @Test(arguments: [true, false])
+    func sendsARequestThatWasGivenBackThreeTimesMore(pooled: Bool) {
+        var exchange = Story.asking.with(idempotent: false).machine()
+        for _ in 0..<3 {
+            #expect(exchange.on(.lost(refused, pooled: pooled)) == .connect(fresh: true))
+            #expect(!exchange.retried, "the retry after a stale connection is still there")
+            #expect(exchange.on(.connected) == .send)
+        }
+        #expect(exchange.on(.lost(refused, pooled: pooled, elsewhere: true)) == .fault(refused))
+    }
+
+    @Test func doesNotSendAgainWhatIsGone() {
+        var exchange = Story.asking.with(body: .lost).machine()
+        #expect(exchange.on(.lost(refused, pooled: true)) == .fault(refused))
     }
 
     /// A server that ends when it sees the request would otherwise be met by the replay and its retry too.

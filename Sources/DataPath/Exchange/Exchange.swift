@@ -19,6 +19,8 @@ package struct Exchange: ~Copyable {
     private(set) var retried = false
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
+    /// How often the upstream has given the request back without a look at it.
+    private var refusals = 0
     /// How often the token left the cache while the request waited for its connection.
     private var withdrawals = 0
     /// The request cannot be sent again, or has been: whatever the keeper says of its challenge, the held answer is the last.
@@ -33,6 +35,9 @@ package struct Exchange: ~Copyable {
     /// Each may have been refused elsewhere: in a burst on a path that refuses every token two are withdrawn, and the third stays, since
     /// the keeper makes no more grants for that path (docs/design/tokens.md#rule-3).
     static let mostWithdrawals = 2
+    /// The number of times that a request is sent again after the upstream has given it back unprocessed (RFC 9113 §8.7), at most. A new
+    /// connection takes many requests before it is known how many the server wants at once, and the next one may be as new.
+    static let mostRefusals = 3
 
     var replay = ReplayPolicy.never
     var body = RequestBody.none
@@ -181,6 +186,11 @@ package struct Exchange: ~Copyable {
         case (.asking, .answered(let judgement)):
             return answered(judgement)
 
+        case (.asking, .lost(let fault, _, _)) where fault.retry == .unsent && body != .lost && refusals < Self.mostRefusals:
+            refusals += 1
+            phase = .connecting
+            return .connect(fresh: true)
+
         case (.asking, .lost(let fault, let pooled, let elsewhere)):
             // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
             // not seen. A new one that dies so took the request, and its server is likely gone: at the same address that says enough,
@@ -244,8 +254,8 @@ package struct Exchange: ~Copyable {
     private func mayRepeat(after fault: Fault) -> Bool {
         guard body != .lost else { return false }
         switch fault.retry {
-        case .never: return false
-        case .unsent: return true
+        // What was given back unseen is counted by itself, and has had its turns.
+        case .never, .unsent: return false
         case .ifRepeatable:
             if case .carried = credential { return false }
             return idempotent
