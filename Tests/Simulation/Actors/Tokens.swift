@@ -17,6 +17,8 @@ final class Tokens {
     }
 
     private(set) var access: [String: Access] = [:]
+    /// When all tokens of a client were taken away, nanoseconds.
+    private var revocations: [(client: String, time: UInt64)] = []
     /// In every secret of the simulation, so that it is found wherever one is told.
     static let canary: StaticString = "CANARY"
     private var count: UInt64 = 0
@@ -36,8 +38,15 @@ final class Tokens {
         return token
     }
 
-    func revoke(_ isMeant: (Access) -> Bool) {
-        for token in access.values where isMeant(token) { access[token.text]?.isRevoked = true }
+    /// - Parameter client: a client, or the first part of several clients' names.
+    func revoke(_ client: String, now: UInt64) {
+        revocations.append((client, now))
+        for token in access.values where token.client.hasPrefix(client) { access[token.text]?.isRevoked = true }
+    }
+
+    /// A request is sent again once, and not at once where the token of its replay was refused as well.
+    func wasRevokedTwice(_ client: String, since time: UInt64) -> Bool {
+        revocations.count { client.hasPrefix($0.client) && $0.time >= time } > 1
     }
 
     func noteUse(of text: String) { access[text]?.isUsed = true }

@@ -38,7 +38,7 @@ final class Upstream {
         }
         let handler: Server.Handler = { [unowned self] arrival, wire, reply in take(arrival, wire, reply) }
         guard !speaksHTTP2 else {
-            return HTTP2Server(wire, world, draw.fork(), refuses: !world.isCalm, complain: complain, handler)
+            return HTTP2Server(wire, world, draw.fork(), refuses: !world.mustSucceed, complain: complain, handler)
         }
         let early: (Message) -> Server.Reply? = { [unowned self] head in
             guard case .early(let closes) = mood else { return nil }

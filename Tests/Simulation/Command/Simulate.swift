@@ -22,6 +22,8 @@ struct Simulate: ParsableCommand {
     @Option(help: "Gateways.") var gateways = 3
     @Option(help: "Lines of the story that are told of a broken promise.") var lines = 40
     @Option(help: "Runs that shrinking may take; 0: the faults stay as they were drawn.") var shrink = 60
+    @Option(help: "Only seeds with these faults: calm (none), mild (such as cost no request) or rough.")
+    var only: FaultPlan.Mildness?
     @Flag(help: "Tell the whole story, broken or not.") var tell = false
     @Flag(help: "End with the first seed that breaks a promise.") var first = false
 
@@ -33,13 +35,18 @@ struct Simulate: ParsableCommand {
         let began = Date()
         var broken: [UInt64] = []
         var run: UInt64 = 0
+        var skipped: UInt64 = 0
         while run < seeds, within == 0 || Date().timeIntervalSince(began) < Double(within) {
             let number = seed + run
             run += 1
+            guard only == nil || plan(number).mildness == only else {
+                skipped += 1
+                continue
+            }
             if try !runAlone(number) { broken.append(number) }
             if first, !broken.isEmpty { break }
         }
-        say("\(run - UInt64(broken.count)) passed, \(broken.count) failed")
+        say("\(run - skipped - UInt64(broken.count)) passed, \(broken.count) failed")
         guard broken.isEmpty else {
             say("promises are broken with the seeds \(broken)")
             throw ExitCode(1)
@@ -96,13 +103,13 @@ struct Simulate: ParsableCommand {
     /// The shortest list of faults that was found, and the story up to the first broken promise.
     private func explain(_ seed: UInt64, _ plan: FaultPlan, _ invariant: Invariant) throws {
         var shrinking = Shrinking(plan.faults, most: shrink) { faults in
-            let world = try history(seed, FaultPlan(faults, isCalm: plan.isCalm), keeps: 0)
+            let world = try history(seed, FaultPlan(faults, plan.mildness), keeps: 0)
             return world.verdicts.violations.contains { $0.invariant == invariant }
         }
         try shrinking.shrink()
         say("  with \(shrinking.faults.count) of \(plan.faults.count) faults, after \(shrinking.runs) runs:")
         for fault in shrinking.faults { say("    \(fault)") }
-        let world = try history(seed, FaultPlan(shrinking.faults, isCalm: plan.isCalm), keeps: .max / 4)
+        let world = try history(seed, FaultPlan(shrinking.faults, plan.mildness), keeps: .max / 4)
         let told = world.verdicts.violations.first { $0.invariant == invariant }
         let end = world.journal.lines.firstIndex { $0.contains("BROKEN \(invariant.rawValue)") }
         let before = world.journal.lines.prefix(end.map { $0 + 1 } ?? world.journal.lines.count)
@@ -132,6 +139,8 @@ struct Simulate: ParsableCommand {
             + "\(Int(Double(all) / max(seconds, 0.001)))/s"
     }
 }
+
+extension FaultPlan.Mildness: ExpressibleByArgument {}
 
 extension Violation: CustomStringConvertible {
     var description: String { "BROKEN \(invariant.rawValue) at \(Journal.text(time)): \(words)" }

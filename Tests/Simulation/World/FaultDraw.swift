@@ -17,7 +17,17 @@ extension Fault.Kind {
     ]
     private static let clients = ["service", "person", "service@second", "crowd", MobileSocial.client]
 
-    static func drawn(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
+    /// What costs no request.
+    static func mild(_ draw: inout Draw) -> Fault.Kind {
+        switch draw.below(4) {
+        case 0: .slow(draw.below(.milliseconds(4)))
+        case 1: .shortPieces(100 + draw.below(400))
+        case 2: .revokes(draw.element(of: clients))
+        default: .refuses(World.secondAddress)
+        }
+    }
+
+    static func rough(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
         switch draw.below(isFleet ? 31 : 28) {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))

@@ -63,32 +63,45 @@ struct Fault: CustomStringConvertible {
 /// The faults of a run, all drawn before it begins, so that any of them can be left out.
 struct FaultPlan {
     let faults: [Fault]
-    /// The seed brings none, so that everything has to succeed. A list that was shrunk to nothing is another matter.
-    let isCalm: Bool
+    let mildness: Mildness
+
+    /// How much the seed lets go wrong. A list that was shrunk to nothing is as mild as it was.
+    enum Mildness: String, CaseIterable {
+        /// Nothing, so that everything has to succeed.
+        case calm
+        /// Only what costs no request: everything has to succeed as well.
+        case mild
+        case rough
+    }
+
+    var mustSucceed: Bool { mildness != .rough }
 
     /// Some faults of another plan.
-    init(_ faults: [Fault], isCalm: Bool) {
+    init(_ faults: [Fault], _ mildness: Mildness) {
         self.faults = faults
-        self.isCalm = isCalm
+        self.mildness = mildness
     }
 
     /// - Parameter pace: nanoseconds from one fault to the next, on average.
     init(seed: UInt64, duration: UInt64, pace: UInt64, gateways: Int) {
         var draw = Draw(seed, Purpose.faults)
         guard pace > 0, !draw.once(in: 8) else {
-            self.init([], isCalm: true)
+            self.init([], .calm)
             return
         }
+        let isMild = draw.once(in: 5)
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
-            let kind = Fault.Kind.drawn(&draw, gateways, isFleet: World.isFleet(seed))
+            let kind =
+                isMild
+                ? Fault.Kind.mild(&draw) : Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
             let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
             time += draw.below(2 * pace)
         }
-        self.init(faults, isCalm: false)
+        self.init(faults, isMild ? .mild : .rough)
     }
 
     func schedule(in world: World) {
@@ -120,7 +133,7 @@ struct FaultPlan {
         case .shortPieces(let most): world.network.longestPiece = most
         case .noNames(let host): world.lostNames.insert(host)
         case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
-        case .revokes(let client): world.tokens.revoke { $0.client.hasPrefix(client) }
+        case .revokes(let client): world.tokens.revoke(client, now: world.timeline.now)
         case .password(let user): world.issuer.passwords[user] = world.tokens.secret("pw")
         case .secretFlaps:
             world.wrongSecretsUntil = fault.ends + .seconds(40)

@@ -66,14 +66,14 @@ final class World {
     }
     let size: Size
 
-    /// Nothing is broken in this run.
-    var isCalm: Bool { plan.isCalm }
+    /// Nothing that is broken in this run may cost a request.
+    var mustSucceed: Bool { plan.mustSucceed }
 
     init(seed: UInt64, size: Size, plan: FaultPlan, keepsLines: Int = 0) throws {
         self.seed = seed
         self.size = size
         self.plan = plan
-        limits = SeedLimits(seed, isAmple: plan.isCalm)
+        limits = SeedLimits(seed, isAmple: plan.mustSucceed)
         journal = Journal(timeline, keeps: keepsLines)
         verdicts = Verdicts(timeline, journal)
         network = Network(timeline, seed: seed)
