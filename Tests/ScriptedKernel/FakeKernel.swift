@@ -176,6 +176,7 @@ public final class FakeKernel: Kernel {
             misuse.append("read of no bytes")
             return 0
         }
+        socket.noteRead(in: waits)
         if !socket.readErrors.isEmpty {
             let error = socket.readErrors.removeFirst()
             if error == EAGAIN { edge(socket) }

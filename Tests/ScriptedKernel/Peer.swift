@@ -101,6 +101,8 @@ public final class Peer {
     }
 
     /// Most bytes that one read of the gateway moves.
+    /// The most reads of the socket in one turn of its loop.
+    public var mostReads: Int { socket.mostReads }
     public var mostPerRead: Int {
         get { socket.mostPerRead }
         set { socket.mostPerRead = newValue }
@@ -161,6 +163,8 @@ final class FakeSocket {
     /// A write found no room: opening the window is an edge.
     var wantsRoom = false
     var mostPerRead = Int.max
+    private(set) var mostReads = 0
+    private var reads = (turn: UInt64(0), count: 0)
     var mostPerWrite = Int.max
     var readErrors: [Int32] = []
     var writeErrors: [Int32] = []
@@ -175,6 +179,12 @@ final class FakeSocket {
     var key: UInt64 = 0
     var isWatched = false
     var isQueued = false
+
+    func noteRead(in turn: UInt64) {
+        if reads.turn != turn { reads = (turn, 0) }
+        reads.count += 1
+        mostReads = max(mostReads, reads.count)
+    }
 
     init(descriptor: Int32, state: State) {
         self.descriptor = descriptor

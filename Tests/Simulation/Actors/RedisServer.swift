@@ -16,8 +16,14 @@ final class RedisServer {
     }
 
     var mood = Mood.well {
-        didSet { if mood == .alters { hasLostData = true } }
+        didSet {
+            if mood == .alters { hasLostData = true }
+            moodAt = world.timeline.now
+        }
     }
+    private var moodAt: UInt64 = 0
+    /// It has taken no writes for some time, in nanoseconds.
+    func isReadOnly(for time: UInt64) -> Bool { mood == .readOnly && world.timeline.now >= moodAt + time }
     /// It has lost what it was told, so that nothing is promised of what may be tried once.
     private(set) var hasLostData = false
     /// When something last happened after which nothing is promised of leases for a while.

@@ -44,9 +44,9 @@ final class Tokens {
         for token in access.values where token.client.hasPrefix(client) { access[token.text]?.isRevoked = true }
     }
 
-    /// A request is sent again once, and not at once where the token of its replay was refused as well.
-    func wasRevokedTwice(_ client: String, since time: UInt64) -> Bool {
-        revocations.count { client.hasPrefix($0.client) && $0.time >= time } > 1
+    /// How often a client's tokens were taken away.
+    func revocations(of client: String, since time: UInt64) -> Int {
+        revocations.count { client.hasPrefix($0.client) && $0.time >= time }
     }
 
     func noteUse(of text: String) { access[text]?.isUsed = true }

@@ -58,26 +58,25 @@ final class Upstream {
 
     private func take(_ arrival: Server.Arrival, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
         let request = arrival.request
-        let parts = request.target.split(separator: "/")
+        let place = Place(request.target)
         world.journal.note(
             .upstream, wire.number, Array(request.start.utf8), "\(name) gets \(request.start) of g\(wire.gateway)")
-        guard parts.count >= 3, let size = Int(parts[2]), let route = World.routes.first(where: { $0.name == parts[0] })
-        else {
+        guard let place, let route = World.routes.first(where: { $0.name == place.route }) else {
             world.verdicts.expect(false, .rightAnswer, "\(name) was asked for \(request.start)")
             return reply(.bytes(Answer.text(400, [], [])))
         }
         let delay = 100_000 + draw.below(.milliseconds(5))
         let isChunked = draw.once(in: 3)
         var answer: [UInt8]
-        if let refusal = refusal(of: arrival, client: route.client(for: parts.count > 3 ? parts[3] : ""), wire) {
+        if let refusal = refusal(of: arrival, client: route.client(for: place.user), place, wire) {
             refused += 1
             answer = refusal
         } else if case .status(let status) = mood {
             answer = Answer.text(status, [], Array("no\n".utf8))
         } else {
-            checkOnce(request, parts[1])
+            checkOnce(request, place.id)
             served += 1
-            answer = Answer.text(200, [], Self.body(of: parts[1], size: size), chunked: isChunked)
+            answer = Answer.text(200, [], Self.body(of: place.id, size: place.size), chunked: isChunked)
         }
         if request.method == "HEAD", let end = answer.firstRange(of: Array("\r\n\r\n".utf8)) {
             answer = Array(answer[..<end.upperBound])
@@ -120,7 +119,7 @@ final class Upstream {
     }
 
     /// - Returns: nil where the credential is good.
-    private func refusal(of arrival: Server.Arrival, client: String, _ wire: Wire) -> [UInt8]? {
+    private func refusal(of arrival: Server.Arrival, client: String, _ place: Place, _ wire: Wire) -> [UInt8]? {
         let request = arrival.request
         let values = request.all("authorization")
         if client == MobileSocial.client {
@@ -147,7 +146,10 @@ final class Upstream {
             world.verdicts.expect(false, .credentialPlace, "\(name) got a token that nobody gave")
             return challenge
         }
-        return tokenRefusal(token, challenge, arrival, client: client, wire)
+        if let refusal = tokenRefusal(token, challenge, arrival, client: client, wire) { return refusal }
+        guard place.isClosed else { return nil }
+        world.tokens.noteRefusal(of: text)
+        return challenge
     }
 
     /// - Returns: nil where the token is good.

@@ -10,6 +10,8 @@ final class SimulatedDisk: @unchecked Sendable {
         case well
         /// Nothing can be read or written.
         case fails
+        /// Whoever asks it for something waits.
+        case hangs
         /// It says that it has synchronized, and has not.
         case lies
     }

@@ -186,6 +186,19 @@ final class GatewayProcess {
             world.verdicts.expect(
                 !isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
+        if world.mustSucceed {
+            world.verdicts.expect(
+                !line.contains(canary: "Z error"), .truth,
+                "\(life.name) logs an error where none is: \(String(decoding: line.prefix(200), as: UTF8.self))")
+        }
+        if line.contains(canary: "shared store works again") {
+            world.verdicts.expect(
+                world.redis?.isReadOnly(for: .seconds(1)) != true, .truth,
+                "\(life.name) says that a server works which takes no writes")
+        } else if line.contains(canary: "store works again") {
+            world.verdicts.expect(
+                disk.free > 32 << 10, .truth, "\(life.name) says that its store works, and the disk is full")
+        }
         world.verdicts.expect(
             !line.contains(canary: Tokens.canary), .toldSecret, "\(life.name) writes a secret into its log")
         world.journal.note(

@@ -107,7 +107,13 @@ final class ProcessLife {
     func planStore() {
         guard let gateway, let store = gateway.store, store.hasWork, !storeWaits else { return }
         storeWaits = true
+        turnStore(gateway.store)
+    }
+
+    private func turnStore(_ store: TokenStore?) {
+        guard let store else { return }
         owner.world.timeline.after(50_000 + owner.draw.below(.milliseconds(4))) { [self] in
+            guard owner.disk.mood != .hangs || isOver else { return turnStore(store) }
             storeWaits = false
             guard !isOver, !owner.isStopped else { return }
             store.turn()

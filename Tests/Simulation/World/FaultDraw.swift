@@ -19,7 +19,9 @@ extension Fault.Kind {
 
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
-        switch draw.below(4) {
+        switch draw.below(6) {
+        case 3: .dies(World.secondAddress)
+        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: false))
         case 0: .slow(draw.below(.milliseconds(4)))
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
@@ -40,7 +42,11 @@ extension Fault.Kind {
             .upstream(
                 draw.below(World.upstreams),
                 draw.element(of: [.silence, .closes, .early(closes: true), .early(closes: false)]))
-        case 8: draw.once(in: 2) ? .refuses(draw.element(of: servers)) : .isSilent(draw.element(of: servers))
+        case 8:
+            draw.element(of: [
+                .refuses(draw.element(of: servers)), .isSilent(draw.element(of: servers)),
+                .dies(draw.element(of: servers)),
+            ])
         case 9: .breaksConnections(of: draw.below(gateways))
         case 10: .breaksConnectionsTo(draw.element(of: servers))
         case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
@@ -51,7 +57,7 @@ extension Fault.Kind {
                 gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
         case 15: .kill(draw.below(gateways))
         case 17: .powerCut(draw.below(gateways))
-        case 18: .disk(gateway: draw.below(gateways), draw.once(in: 3) ? .lies : .fails)
+        case 18: .disk(gateway: draw.below(gateways), draw.element(of: [.lies, .fails, .hangs]))
         case 19: .fullDisk(gateway: draw.below(gateways), left: draw.below(40_000))
         case 20: .restart(draw.below(gateways))
         case 21: .reload(draw.below(gateways))

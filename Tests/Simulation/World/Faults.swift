@@ -8,6 +8,8 @@ struct Fault: CustomStringConvertible {
         /// A server refuses connections, or says nothing.
         case refuses(String)
         case isSilent(String)
+        /// A server takes a request and is gone.
+        case dies(String)
         /// Every connection of a gateway, or to a server, breaks.
         case breaksConnections(of: Int)
         case breaksConnectionsTo(String)
@@ -127,6 +129,7 @@ struct FaultPlan {
         case .upstream(let number, let mood): world.upstreams[number].mood = mood
         case .refuses(let address): world.network.refusing.insert(address)
         case .isSilent(let address): world.network.silent.insert(address)
+        case .dies(let address): world.network.dying.insert(address)
         case .breaksConnections(let gateway): world.network.breakAll { $0.gateway == gateway }
         case .breaksConnectionsTo(let address): world.network.breakAll { $0.address == address }
         case .slow(let nanoseconds): world.network.slowness = nanoseconds
@@ -167,6 +170,7 @@ struct FaultPlan {
         case .upstream(let number, _): world.upstreams[number].mood = .well
         case .refuses(let address): world.network.refusing.remove(address)
         case .isSilent(let address): world.network.silent.remove(address)
+        case .dies(let address): world.network.dying.remove(address)
         case .cut(let gateway, let address): world.network.join(gateway, to: address)
         case .slow: world.network.slowness = 0
         case .shortPieces: world.network.longestPiece = .max

@@ -31,6 +31,10 @@ final class Network {
     var slowness: UInt64 = 0
     /// Pieces are cut this short; `Int.max` leaves them whole.
     var longestPiece = Int.max
+    /// Servers that take a request and are gone.
+    var dying: Set<String> = []
+    /// The most that a gateway has read of one connection in one turn of a loop, in reads.
+    private(set) var mostReads = 0
 
     init(_ timeline: Timeline, seed: UInt64) {
         self.timeline = timeline
@@ -54,7 +58,7 @@ final class Network {
             if silent.contains(address) || isCut(gateway, address) { return }
             guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }
             peer.accept()
-            wire.window = drawWindow()
+            limit(wire)
             wire.conversation = accept(wire)
             open.append(wire)
             wire.listen()
@@ -65,7 +69,7 @@ final class Network {
     /// A caller's connection into a listener's queue.
     func call(_ peer: Peer, gateway: Int, process: ProcessName, _ caller: (Wire) -> any Conversation) -> Wire {
         let wire = Wire(self, peer, gateway: gateway, process: process, number: nextNumber(), address: "caller")
-        wire.window = drawWindow()
+        limit(wire)
         wire.conversation = caller(wire)
         open.append(wire)
         wire.listen()
@@ -81,8 +85,11 @@ final class Network {
 
     func isCut(_ gateway: Int, _ address: String) -> Bool { cuts.contains { $0 == (gateway, address) } }
 
-    /// Octets that one side may have on its way to the other: some have little room for what they have not read.
-    private func drawWindow() -> Int { draw.once(in: 4) ? 300 + draw.below(30_000) : .max }
+    /// Some have little room for what they have not read, and some reads bring less than there is.
+    private func limit(_ wire: Wire) {
+        wire.window = draw.once(in: 4) ? 2000 + draw.below(30_000) : .max
+        wire.mostPerRead = draw.once(in: 8) ? 200 + draw.below(2000) : .max
+    }
 
     private func nextNumber() -> UInt64 {
         numbers += 1
@@ -98,6 +105,7 @@ final class Network {
     }
 
     fileprivate func forget(_ wire: Wire) {
+        mostReads = max(mostReads, wire.mostReads)
         if let index = open.firstIndex(where: { $0 === wire }) { open.remove(at: index) }
     }
 
@@ -146,6 +154,13 @@ final class Wire {
         get { peer.window }
         set { peer.window = newValue }
     }
+
+    /// Octets that one read brings at most.
+    fileprivate var mostPerRead: Int {
+        get { peer.mostPerRead }
+        set { peer.mostPerRead = newValue }
+    }
+    fileprivate var mostReads: Int { peer.mostReads }
 
     /// The gateway has closed its end already, whether or not that has arrived.
     var isAbandoned: Bool { peer.isClosed || isOver }
@@ -262,6 +277,7 @@ final class Wire {
         if peer.receivedCount > 0 {
             let piece = peer.take(network.piece(of: peer.receivedCount))
             if window != .max { window += piece.count }
+            if network.dying.contains(address) { return reset() }
             conversation.received(piece)
             if peer.receivedCount > 0 { return hear() }
         }

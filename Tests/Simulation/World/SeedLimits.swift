@@ -12,6 +12,6 @@ struct SeedLimits {
         subjects = draw.once(in: 3) && !isAmple ? 4 : 1000
         waiters = 200
         replayMemory = "64MiB"
-        connections = draw.once(in: 3) ? "connections: \(2 + 2 * draw.below(4)), waiters: 300" : ""
+        connections = draw.once(in: 3) ? "connections: \((isAmple ? 8 : 2) + 2 * draw.below(4)), waiters: 300" : ""
     }
 }
