@@ -224,8 +224,9 @@ papers: binary ## what is installed beside the binary, in .build/share: manual p
 	$(BINARY) schema >$(SHARE)/schema/schema.json
 
 .PHONY: lint
-lint: ## format and warnings, both strict
+lint: ## format and warnings, both strict; and whether the faults that the simulation looks for can be put back
 	$(FORMAT) lint --strict --recursive --parallel $(SOURCES)
+	@for fault in Tests/Simulation/faults/*.patch; do git apply --check $$fault || exit 1; done
 	@.ci/setup build
 	$(SWIFT) build --build-tests --scratch-path .build/lint -Xswiftc -warnings-as-errors
 	@.ci/setup sim
