@@ -264,6 +264,16 @@ sim: ## three whole gateways, what they call and who calls them, on one thread i
 	CARDEA_TESTS=cardea-sim $(SWIFT) build $(BUDGETS) --product cardea-sim
 	.build/budgets/release/cardea-sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),20)
 
+.PHONY: coverage
+coverage: ## how much of each module the Swift tests and SEEDS=4 histories of the simulation run, by region, and what none of them does, in .build/coverage
+	@.ci/setup sim
+	Tests/Coverage/measure $(or $(SEEDS),4)
+
+.PHONY: mutants
+mutants: ## which small faults the tests of MODULE=Tokens do not find, all of them in one build; COUNT=300 drawn from SEED=1, COUNT=0: all; can be stopped and taken up again
+	@.ci/setup build
+	Tests/Mutants/try $(or $(MODULE),Tokens)
+
 .PHONY: sim-finds
 sim-finds: ## whether the simulation finds thirty faults that are put back one at a time; takes hours, can be stopped and taken up again; FAULTS="3 7": these alone
 	@.ci/setup sim
