@@ -23,14 +23,23 @@ PRECEDENCE = {
     "|": "Addition", "*": "Multiplication", "&": "Multiplication", "<<": "BitwiseShift", ">>": "BitwiseShift", "+=": "Assignment",
     "-=": "Assignment",
 }
+DISFAVOURED = "@_disfavoredOverload @inline(__always) "
 COMPARABLE, NUMBERS, INTEGERS = "Comparable", "AdditiveArithmetic", "FixedWidthInteger"
 ERROR = re.compile(r"^(/[^:\n]+\.swift):(\d+):(\d+): error: (.*)$", re.M)
 # Characters that an operator of Swift may have and no source here does: digits of a number that is part of an operator's name.
 DIGITS = [chr(code) for code in range(0x2200, 0x2300)]
 
 
+NAMED = re.compile("([\u2200-\u22ff])([\u2200-\u22ff])")
+
+
 def digits(number):
     return DIGITS[number // 256] + DIGITS[number % 256]
+
+
+def numbers_in(text):
+    """Of the operators that a message of the compiler names."""
+    return {(ord(high) - 0x2200) * 256 + ord(low) - 0x2200 for high, low in NAMED.findall(text)}
 
 
 def operator(site, number):
@@ -46,9 +55,12 @@ def operator(site, number):
 
     body = f"{chosen} ? left {other} right : left {sign} right"
     if sign in ("&&", "||"):
-        function("<E: Error>", "Bool", "@autoclosure () throws(E) -> Bool", "throws(E) -> Bool", chosen_late(chosen, sign))
+        late = chosen_late(chosen, sign)
+        function("", "Bool", "@autoclosure () -> Bool", "-> Bool", late)
+        function("", "Bool", "@autoclosure () throws -> Bool", "rethrows -> Bool", late.replace("right()", "try right()"), DISFAVOURED)
     elif sign in ("==", "!="):
-        function("<T: Equatable>", "T", "T", "-> Bool", body)
+        # Only where the other one does not fit: both take `nil` beside an optional whose value can be compared.
+        function("<T: Equatable>", "T", "T", "-> Bool", body, DISFAVOURED)
         function("<T>", "T?", "_OptionalNilComparisonType", "-> Bool", body)
     elif PRECEDENCE[sign] == "Comparison":
         function(f"<T: {COMPARABLE}>", "T", "T", "-> Bool", body)
@@ -64,7 +76,7 @@ def operator(site, number):
         against = "0 - right" if sign == "+" else "right"
         function(
             "<T: Strideable>", "T", "T.Stride", "-> T", f"left.advanced(by: {chosen} ? {against} : {stride})",
-            "@_disfavoredOverload @inline(__always) ")
+            DISFAVOURED)
     return "\n".join(lines) + "\n"
 
 
@@ -73,8 +85,8 @@ def chosen_late(chosen, sign):
     decided = "!left" if sign == "&&" else "left"
     short, turned = ("false", "true") if sign == "&&" else ("true", "false")
     return (
-        f"if {chosen} {{ if {decided} {{ return try right() }}; return {turned} }}; "
-        f"if {decided} {{ return {short} }}; return try right()")
+        f"if {chosen} {{ if {decided} {{ return right() }}; return {turned} }}; "
+        f"if {decided} {{ return {short} }}; return right()")
 
 
 def rewritten(text, sites):
@@ -89,11 +101,29 @@ def rewritten(text, sites):
     out, at = [], 0
     # What ends at a place comes before what begins there.
     for start, _, end, put in sorted(edits, key=lambda edit: (edit[0], edit[1])):
-        out.append(text[at:start])
-        out.append(put)
+        out.append((text[at:start], at))
+        out.append((put, None))
         at = max(at, end)
-    out.append(text[at:])
-    return "".join(out)
+    out.append((text[at:], at))
+    return out
+
+
+def original(pieces, line, column):
+    """The offset in the source that a place in the rewritten one comes from."""
+    text = "".join(piece for piece, _ in pieces)
+    start = 0
+    for _ in range(line - 1):
+        start = text.index("\n", start) + 1
+    # The compiler counts octets.
+    wanted = start + len(text[start : start + column].encode()[: column - 1].decode(errors="ignore"))
+    reached, last = 0, 0
+    for piece, at in pieces:
+        if at is not None:
+            last = at + min(len(piece), max(0, wanted - reached))
+        reached += len(piece)
+        if reached > wanted:
+            return last
+    return last
 
 
 class Copy:
@@ -101,7 +131,7 @@ class Copy:
 
     def __init__(self, root, folder, module, pattern, build):
         self.root, self.folder, self.module, self.build = Path(root), Path(folder), module, build
-        self.texts, self.sites = {}, []
+        self.texts, self.sites, self.pieces = {}, [], {}
         for path in sorted((self.root / "Sources" / module).rglob("*.swift")):
             name = str(path.relative_to(self.root))
             if re.search(pattern, name):
@@ -137,7 +167,8 @@ class Copy:
         kept = [site for site in self.sites if site.key not in left_out]
         for name, text in self.texts.items():
             mine = [(self.numbers[site.key], site) for site in kept if site.file == name]
-            self.put(name, rewritten(text, mine).encode())
+            self.pieces[name] = rewritten(text, mine)
+            self.put(name, "".join(piece for piece, _ in self.pieces[name]).encode())
         operators = [operator(site, self.numbers[site.key]) for site in kept if site.kind in ("operator", "not")]
         self.put(f"Sources/{self.module}/Mutants.swift", (SUPPORT + "".join(operators)).encode())
 
@@ -151,20 +182,32 @@ class Copy:
             errors = {(path, int(line), int(column), what) for path, line, column, what in ERROR.findall(answer.stdout)}
             before = len(left_out)
             for path, line, column, what in errors:
-                self.blame(str(Path(path).relative_to(self.folder)), line, column, left_out)
+                self.blame(str(Path(path).relative_to(self.folder)), line, column, what, left_out)
             say(f"{len(errors)} errors, {len(left_out)} of {len(self.sites)} sites left out")
             if len(left_out) == before:
                 raise SystemExit(f"does not build, and no site is to blame:\n{answer.stdout[-4000:]}")
         raise SystemExit("does not build after forty rounds")
 
-    def blame(self, name, line, column, left_out):
-        """Which sites an error belongs to: those whose text has its column, then a statement of its line, then all of its line, then
-        those of the lines around it."""
+    def blame(self, name, line, column, what, left_out):
+        """Which sites an error belongs to: the operators that it names, else a statement of its line that has become one that may be left
+        out, else what stands at its place, else all of its line or of the lines around it."""
         mine = [site for site in self.sites if site.file == name and site.key not in left_out]
+        named = numbers_in(what)
         here = [site for site in mine if site.line == line]
-        statements = [site for site in here if site.kind == "statement"]
+        if name in self.pieces:
+            place = original(self.pieces[name], line, column)
+        else:
+            place = -1
         around = []
         for reach in (1, 3, 8, 20, 60):
             around = around or [site for site in mine if abs(site.line - line) <= reach]
-        for site in statements or here or around:
-            left_out.add(site.key)
+        for chosen in (
+            [site for site in self.sites if self.numbers[site.key] in named],
+            [site for site in here if site.kind == "statement"],
+            [site for site in here if site.start <= place <= site.end],
+            here,
+            around,
+        ):
+            if chosen := [site for site in chosen if site.key not in left_out]:
+                left_out.update(site.key for site in chosen)
+                return

@@ -15,6 +15,7 @@ WORDS = set(
     package fileprivate open static final mutating nonmutating nonisolated override convenience required lazy weak unowned indirect where in
     inout borrowing consuming some any macro true false nil async throws rethrows get set willSet didSet discard yield each is as
     """.split())
+PROMISES = {"precondition", "preconditionFailure", "assert", "assertionFailure"}
 TYPES = {"struct", "class", "enum", "actor", "extension", "protocol"}
 
 
@@ -31,6 +32,9 @@ class Site:
     replacement: tuple | None = None
     # Indices of the first and the last token that belong to it.
     span: tuple = (0, 0)
+    # Offsets of its first octet and behind its last.
+    start: int = 0
+    end: int = 0
     key: str = ""
 
 
@@ -44,13 +48,23 @@ class Source:
         for index, token in enumerate(self.tokens):
             for one in (self.operator, self.literal, self.condition, self.statement, self.answer):
                 found += one(index, token)
+        found = [site for site in found if not self.is_promised(site.span[0])]
         seen = {}
         for site in found:
             site.file = self.path
+            site.start, site.end = self.tokens[site.span[0]].start, self.tokens[site.span[1]].end
             name = f"{self.path}|{site.kind}|{self.text.splitlines()[site.line - 1].strip()}|{site.before}>{site.after}"
             seen[name] = seen.get(name, 0) + 1
             site.key = f"{name}|{seen[name]}"
         return found
+
+    def is_promised(self, index):
+        """In a precondition: what callers within this code have promised, and no behaviour."""
+        while index is not None:
+            if self.at(index - 1) in PROMISES or self.at(index) in PROMISES:
+                return True
+            index = self.tokens[index].within
+        return False
 
     def at(self, index):
         return self.tokens[index].text if 0 <= index < len(self.tokens) else ""
