@@ -223,3 +223,35 @@ import Testing
         #expect(opened < 300)
     }
 }
+
+/// What a side knows of the other one from its settings and windows.
+@Suite struct HTTP2PeerTests {
+    @Test func aPeerThatTakesNoMoreShutsTheWindowOfTheConnection() throws {
+        let pair = Pair()
+        let asked = try #require(pair.open("GET / HTTP/1.1\r\nHost: a\r\n\r\n", ended: true))
+        pair.exchange()
+        #expect(!pair.server.isWindowShut)
+        let stream = try #require(pair.server.takeOpened().first)
+        #expect(stream.respond("HTTP/1.1 200 OK\r\n\r\n", ended: false))
+        let piece = String(repeating: "x", count: 16 * 1024)
+        for _ in 0..<100 where stream.pendingCount < 64 * 1024 {
+            #expect(stream.write(piece))
+            pair.exchange()
+        }
+        // The stream's own window is the smaller one, so that its neighbours go on.
+        #expect(!pair.server.isWindowShut)
+        _ = asked.readAll()
+        pair.exchange()
+        #expect(!pair.server.isWindowShut)
+    }
+
+    @Test func extendedConnectIsServedByServersThatSaySo() {
+        let pair = Pair()
+        pair.exchange()
+        #expect(!pair.client.servesExtendedConnect && !pair.server.servesExtendedConnect, "ours do not")
+        // SETTINGS with SETTINGS_ENABLE_CONNECT_PROTOCOL = 1 (RFC 8441 §3).
+        let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 1]
+        #expect(settings.withUnsafeBytes { pair.client.receive($0, now: pair.now) })
+        #expect(pair.client.servesExtendedConnect)
+    }
+}

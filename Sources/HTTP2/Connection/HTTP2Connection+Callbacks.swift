@@ -4,7 +4,7 @@ internal import HTTP1
 /// Callbacks of nghttp2 while bytes are read or written. Everything here only notes: a user that is told inside a callback could submit
 /// to a connection that is not ready for it.
 extension HTTP2Connection {
-    func makeSession(_ memory: HTTP2Memory) -> OpaquePointer? {
+    static func makeSession(_ role: Role, _ memory: HTTP2Memory) -> OpaquePointer? {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
         defer { nghttp2_session_callbacks_del(callbacks) }
@@ -68,12 +68,11 @@ extension HTTP2Connection {
         nghttp2_option_set_peer_max_concurrent_streams(options, 100)
 
         var session: OpaquePointer?
-        let user = Unmanaged.passUnretained(self).toOpaque()
         var functions = memory.functions
         let result =
             role == .server
-            ? nghttp2_session_server_new3(&session, callbacks, user, options, &functions)
-            : nghttp2_session_client_new3(&session, callbacks, user, options, &functions)
+            ? nghttp2_session_server_new3(&session, callbacks, nil, options, &functions)
+            : nghttp2_session_client_new3(&session, callbacks, nil, options, &functions)
         return result == 0 ? session : nil
     }
 

@@ -3,7 +3,6 @@ internal import CNghttp2
 /// How streams and the connection end by our doing.
 extension HTTP2Connection {
     func cancel(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        guard let session else { return }
         guard !stream.endSent || !stream.inputEnded else { return }
         // A complete answer stands, whatever of its request is still to come (RFC 9113 §8.1).
         let code = role == .server && stream.endSent ? .none : code
@@ -27,7 +26,6 @@ extension HTTP2Connection {
     /// Answers are out whose requests still come: their senders are told to stop (RFC 9113 §8.1). Not before: a reset overtakes data.
     /// Answers that were cut end here too, at the latest when their peers take no more for now.
     func resetFinished() {
-        guard let session else { return }
         finishing.removeAll { stream in
             guard stream.connection != nil else { return true }
             if let code = stream.cutCode {
@@ -47,7 +45,6 @@ extension HTTP2Connection {
     /// Says that no new streams are wanted (RFC 9113 §6.8): first without a bound, so that what is on its way is still served, and with
     /// the last stream's number when called again.
     public func goAway() {
-        guard let session else { return }
         if isGoingAway {
             nghttp2_submit_goaway(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
@@ -61,14 +58,12 @@ extension HTTP2Connection {
 
     /// Ends the connection with a reason.
     public func terminate(_ code: HTTP2ErrorCode) {
-        guard let session else { return }
         nghttp2_session_terminate_session(session, code.rawValue)
         noteOutput()
     }
 
     /// Sends a PING (RFC 9113 §6.7).
     public func ping() {
-        guard let session else { return }
         nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
         noteOutput()
     }
@@ -76,7 +71,7 @@ extension HTTP2Connection {
     /// The connection is gone: every stream ends with `code`.
     public func abandon(_ code: HTTP2ErrorCode) {
         // A peer that broke the protocol has not just gone.
-        let hasBroken = failed || session.map { nghttp2_session_want_read($0) == 0 } ?? true
+        let hasBroken = failed || nghttp2_session_want_read(session) == 0
         failed = true
         isAbandoned = true
         isGoingAway = true
@@ -96,7 +91,6 @@ extension HTTP2Connection {
     }
 
     func submitReset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        guard let session else { return }
         nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
         noteOutput()
     }

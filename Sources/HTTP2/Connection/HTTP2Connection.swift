@@ -61,7 +61,7 @@ public final class HTTP2Connection {
     var isAbandoned = false
     private var list = FieldList()
     var finishing: [HTTP2Stream] = []
-    var session: OpaquePointer?
+    let session: OpaquePointer
     let memory: HTTP2Memory
 
     /// Which end of the connection this side is.
@@ -81,8 +81,10 @@ public final class HTTP2Connection {
         self.memory = memory
         assembly = HeadAssembly(limit: limits.headerSize)
         window = ReceiveWindow(from: limits.firstConnectionWindow, to: limits.connectionWindow)
-        guard let made = makeSession(memory) else { return nil }
+        guard let made = Self.makeSession(role, memory) else { return nil }
         session = made
+        // No callback comes before the first octets do.
+        nghttp2_session_set_user_data(made, Unmanaged.passUnretained(self).toOpaque())
         submitSettings()
     }
 
@@ -104,7 +106,7 @@ extension HTTP2Connection {
     /// - Parameter now: nanoseconds of any steady clock.
     /// - Returns: false when the connection cannot go on; what `send` still gives says why to the peer.
     public func receive(_ bytes: UnsafeRawBufferPointer, now: UInt64) -> Bool {
-        guard !failed, let session else { return false }
+        guard !failed else { return false }
         self.now = now
         if role == .server { sections.pass(bytes) }
         let explained = unexplained
@@ -129,7 +131,7 @@ extension HTTP2Connection {
     @inline(never)
     private func spendOnIgnored() {
         unexplained -= Self.ignorable
-        guard let session, !gauge.admitIgnored(Self.ignorable, now: now) else { return }
+        guard !gauge.admitIgnored(Self.ignorable, now: now) else { return }
         failed = true
         nghttp2_session_terminate_session(session, HTTP2ErrorCode.enhanceYourCalm.rawValue)
     }
@@ -146,7 +148,7 @@ extension HTTP2Connection {
         precondition(buffer.count >= 32 * 1024)
         if let now { self.now = now }
         isDirty = false
-        guard let session, !isBroken else { return 0 }
+        guard !isBroken else { return 0 }
         out = buffer
         outCount = 0
         defer { out = UnsafeMutableRawBufferPointer(start: nil, count: 0) }
@@ -162,7 +164,7 @@ extension HTTP2Connection {
 
     /// Nothing more will come of this connection.
     public var isOver: Bool {
-        guard let session, !isBroken else { return true }
+        guard !isBroken else { return true }
         return nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
@@ -247,7 +249,7 @@ extension HTTP2Connection {
 
     /// Whether another request can be sent now, without waiting for one to end.
     public var hasRoom: Bool {
-        guard let session, !isGoingAway, !failed, !isBroken, nghttp2_session_check_request_allowed(session) != 0 else {
+        guard !isGoingAway, !failed, !isBroken, nghttp2_session_check_request_allowed(session) != 0 else {
             return false
         }
         let offered = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
@@ -256,14 +258,12 @@ extension HTTP2Connection {
 
     /// The peer has taken as much of bodies as it said it would, on the connection as a whole, and has not asked for more.
     public var isWindowShut: Bool {
-        guard let session else { return false }
-        return nghttp2_session_get_remote_window_size(session) <= 0
+        nghttp2_session_get_remote_window_size(session) <= 0
     }
 
     /// The peer serves extended CONNECT (RFC 8441 §3).
     public var servesExtendedConnect: Bool {
-        guard let session else { return false }
-        return nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
+        nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
     }
 
     /// Sends a request's head.
@@ -309,7 +309,6 @@ extension HTTP2Connection {
 
     /// - Precondition: the list is filled, and what it points at is still there.
     private func submitRequest(ended: Bool) -> HTTP2Stream? {
-        guard let session else { return nil }
         let id = list.withPairs { pairs, count in
             guard !ended else { return nghttp2_submit_request(session, nil, pairs, count, nil, nil) }
             var provider = makeProvider()
@@ -342,7 +341,6 @@ extension HTTP2Connection {
     }
 
     private func submitResponse(on stream: HTTP2Stream, ended: Bool) -> Bool {
-        guard let session else { return false }
         let result = list.withPairs { pairs, count in
             guard !ended else { return nghttp2_submit_response(session, stream.id, pairs, count, nil) }
             var provider = makeProvider()
@@ -359,7 +357,7 @@ extension HTTP2Connection {
     }
 
     func submit(interim head: UnsafeMutableRawBufferPointer, on stream: HTTP2Stream) -> Bool {
-        guard let session, isMine(stream), list.fill(response: head) else { return false }
+        guard isMine(stream), list.fill(response: head) else { return false }
         let result = list.withPairs { pairs, count in
             nghttp2_submit_headers(
                 session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, nil, pairs, count, nil)
@@ -370,7 +368,6 @@ extension HTTP2Connection {
 
     /// Queues the lines behind a body; nghttp2 sends them when the body's end was read.
     func submitTrailers(of stream: HTTP2Stream) -> Bool {
-        guard let session else { return false }
         return stream.outputTrailers.withUnsafeMutableBytes { lines in
             guard list.fill(trailers: lines), !list.isEmpty else { return false }
             return list.withPairs { pairs, count in nghttp2_submit_trailer(session, stream.id, pairs, count) == 0 }
@@ -378,7 +375,6 @@ extension HTTP2Connection {
     }
 
     func hasOutput(_ stream: HTTP2Stream) {
-        guard let session else { return }
         if stream.isDeferred {
             stream.isDeferred = false
             nghttp2_session_resume_data(session, stream.id)
@@ -388,7 +384,6 @@ extension HTTP2Connection {
 
     /// Credit for the peer: `count` bytes of a body were read.
     func consumed(_ count: Int, of stream: HTTP2Stream) {
-        guard let session else { return }
         if !stream.inputEnded {
             nghttp2_session_consume_stream(session, stream.id, count)
             if let size = stream.window.read(count, isShort: blocks.isShort) { setWindow(size, of: stream.id) }
@@ -401,13 +396,11 @@ extension HTTP2Connection {
     }
 
     func consumeConnection(_ count: Int) {
-        guard let session else { return }
         nghttp2_session_consume_connection(session, count)
     }
 
     /// - Parameter stream: 0 for the connection.
     private func setWindow(_ size: Int, of stream: Int32) {
-        guard let session else { return }
         nghttp2_session_set_local_window_size(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, Int32(size))
     }
 
@@ -418,7 +411,6 @@ extension HTTP2Connection {
     }
 
     private func submitSettings() {
-        guard let session else { return }
         var settings = [
             nghttp2_settings_entry(
                 settings_id: Int32(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue),
