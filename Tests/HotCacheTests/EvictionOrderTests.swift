@@ -84,6 +84,29 @@ import Testing
         #expect(era.pointee.load(ordering: .relaxed) != 0, "the era of a mark that was never set comes never")
     }
 
+    @Test func anEraThatIsBegunIsAnother() {
+        let marks: UnsafeMutablePointer<Atomic<UInt8>> = HotCache.zeroed(1)
+        let era: UnsafeMutablePointer<Atomic<UInt8>> = HotCache.zeroed(1)
+        era.pointee.store(254, ordering: .relaxed)
+        var queue = EvictionQueue(capacity: 1, marks: [marks], era: era)
+        defer {
+            queue.deallocate()
+            free(marks)
+            free(era)
+        }
+        queue.renewEra()
+        #expect(era.pointee.load(ordering: .relaxed) == 254, "nothing was seen in it yet")
+        for next in [255, 1, 2] as [UInt8] {
+            queue.beginEra()
+            #expect(era.pointee.load(ordering: .relaxed) == next, "0 is no era")
+        }
+        queue.append(0)
+        marks[0].store(2, ordering: .relaxed)
+        let stamps = queue.stamps(of: 0)
+        marks[0].store(3, ordering: .relaxed)
+        #expect(queue.stamps(of: 0) != stamps)
+    }
+
     @Test func keysGoInTheOrderInWhichTheyCame() throws {
         let cache = HotCache(readers: 1, slots: 4, byteLimit: 1 << 16)
         let space = try #require(cache.allocateSlot())

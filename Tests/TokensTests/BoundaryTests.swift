@@ -83,6 +83,24 @@ import Testing
         }
     }
 
+    @Test func generationsGoOnFromTheHighestInUse() {
+        var counter = GenerationCounter(after: 4)
+        #expect(counter.next() == 5 && counter.next() == 6)
+        var first = GenerationCounter()
+        #expect(first.next() == 1, "0 says that no token was sent")
+    }
+
+    @Test func waitersOfAFlightThatWasCutOffMayAskAgainAfterASecond() {
+        var bench = Bench(AccessTokenPolicy(persist: false, needsChallenge: true))
+        _ = bench.machine.challenged(from: 0, ChallengeReport(generation: 0), at: 0)
+        #expect(bench.machine.flight != nil)
+        let actions = bench.machine.epochRose(to: 2, cause: .purge, at: 0)
+        #expect(
+            actions.contains { action in
+                if case .answer(_, .failed(_, let retryAfter)) = action { retryAfter == .seconds(1) } else { false }
+            })
+    }
+
     @Test func aRowOfTheLedgerWithMoreBehindItIsNoRow() {
         let mark = AttemptMark(account: Account(issuer: issuer, user: "svc"), secretHash: "h1")
         var ledger = AttemptLedger()

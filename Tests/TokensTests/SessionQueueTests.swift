@@ -119,6 +119,14 @@ import Testing
         }
     }
 
+    @Test func aSessionIsNotRotatedUnlessItSaysSo() {
+        var lock = Lock()
+        _ = lock.claim(1)
+        let plain = SessionMachine.Session(generation: 7, stopServingAt: .seconds(100), hasRefreshToken: true)
+        let delivered = SessionTests.lines(lock.machine.stepSucceeded(lock.token(1), plain))
+        #expect(delivered == ["commit g7 of 1", "deliver [1] g7"], "nobody waits for its commit")
+    }
+
     @Test func onlyWhatWasMadeBeforeALogoutIsRevoked() {
         func discard(logout: UInt64?, epoch: UInt64) -> [String] {
             var lock = Lock()
