@@ -207,6 +207,13 @@ let package = Package(
     ]
 )
 
+// With CARDEA_SANITIZER=thread the programs are told what the tests are told of locks (`make soak BUILD=thread`).
+if Context.environment["CARDEA_SANITIZER"] == "thread" {
+    for target in package.targets where ["cardea", "cardea-lab"].contains(target.name) {
+        target.dependencies.append("CThreadSanitizer")
+    }
+}
+
 // CARDEA_TESTS names the test targets of a build, with '|' between them; a suite may stand behind a point. What they do not need is left
 // out, the programs above all. Their package stays, or its resolved version would be forgotten.
 if let names = Context.environment["CARDEA_TESTS"] {

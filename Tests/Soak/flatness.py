@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import math
 
+from races import whose
 from verdict import gauge
 
 # The beginning of a process is no slope: pools fill, the allocator takes its arenas.
@@ -111,7 +112,7 @@ def no_gateway_ends_by_itself(history, weather, verdict):
         if life["what"] == "ended" or (life["what"] == "stopped" and life.get("status") not in ("0", "unseen")):
             verdict.breaks(f"gateway {life['g']} {life['what']} with {life.get('status')}", life)
     for torn in history.all("torn"):
-        verdict.breaks(f"gateway {torn['g']}: {torn['line'][:200]}", torn)
+        verdict.breaks(f"{whose(torn['g'])}: {torn['line'][:200]}", torn)
 
 
 @gauge

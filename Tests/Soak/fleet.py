@@ -10,6 +10,7 @@ import threading
 import time
 
 import parts
+import races
 from harness import call, executable
 from issuer import CLIENTS, PASSWORDS
 from places import ADMIN, CLEAR, FILES, HUB, ISSUER, LAB, RECORDER, REDIS, SECURE, UPSTREAMS
@@ -23,7 +24,11 @@ BOUND = 3 * ACQUIRE + 2 * (CONNECT + RESPONSE) + IDLE
 SMALL = "4m"
 
 
-def configuration(folder, lab, extra=0):
+def binary():
+    return executable("CARDEA_BIN", ".build/debug/cardea", "make build")
+
+
+def configuration(folder, lab, extra=0, sandbox=True):
     """Everything that the gateways share. `extra` is what a reload changes."""
 
     def secret(name):
@@ -74,6 +79,7 @@ def configuration(folder, lab, extra=0):
     shared = {"url": f"redis://{HUB}:{REDIS}", "username": "cardea", "password": secret("redis-password"), "format": "new"}
     return {
         "threads": 2,
+        "sandbox": "on" if sandbox else "off",
         "identities": identities,
         "routes": routes,
         "listeners": {
@@ -99,11 +105,12 @@ class Member:
         self.folder = pathlib.Path(folder) / f"gateway-{number}"
         self.folder.mkdir(parents=True)
         self.history, self.spared = history, spared
-        self.binary = executable("CARDEA_BIN", ".build/debug/cardea", "make build")
+        self.binary = binary()
         self.disk = SmallDisk(self.folder / "disk", SMALL)
         self.store = self.folder / "disk" / "tokens.db"
         self.file = self.folder / "cardea.yaml"
         self.process, self.output, self.born = None, None, 0.0
+        self.races = races.Reports(self.folder)
         # Words before the program, for clocks of its own.
         self.clocks, self.environment = [], {}
         self.lock = threading.RLock()
@@ -129,10 +136,14 @@ class Member:
         self.output = [open(self.folder / name, "ab") for name in ("stdout", "stderr")]
         words = [*self.space.wrapper, *self.clocks, self.binary, "run", "--config", str(self.file)]
         self.process = subprocess.Popen(
-            words, stdout=self.output[0], stderr=self.output[1], cwd=self.folder, env=os.environ | self.environment
+            words, stdout=self.output[0], stderr=self.output[1], cwd=self.folder, env=self.surroundings
         )
         self.born = time.monotonic()
         self.note("start")
+
+    @property
+    def surroundings(self):
+        return os.environ | races.environment(self.folder) | self.environment
 
     def close_output(self):
         for file in self.output or ():
@@ -214,7 +225,7 @@ class Member:
 
     def command(self, *words, timeout=30):
         whole = [*self.space.wrapper, self.binary, *words, "--config", str(self.file)]
-        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout, cwd=self.folder)
+        return subprocess.run(whole, capture_output=True, text=True, timeout=timeout, cwd=self.folder, env=self.surroundings)
 
     def close(self):
         with contextlib.suppress(Exception):

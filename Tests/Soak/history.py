@@ -5,7 +5,7 @@ has its end in `e`. `g` is a gateway's number, 0 where it is not known. No recor
 
 | kind | written by | members |
 |---|---|---|
-| run | the run | seed, hours, gateways, lease, life, bound, patience |
+| run | the run | seed, hours, gateways, lease, life, bound, patience, sanitizer (of the gateways' build, where it has one) |
 | fault | the run | n (number), name, g or 0, `on` (what is disturbed, see `fault.py`), x (what was drawn); written when it is over |
 | life | the run | g, pid, what: start, killed, stopped, upgraded, ended (by itself, with status) |
 | act | the run | what an operator does: what (purge, reload, secret, revoke, renew, reset), g or 0, x |
@@ -23,7 +23,7 @@ has its end in `e`. `g` is a gateway's number, 0 where it is not known. No recor
 | leak | the run | where a secret was found |
 | looked | the run | octets that were searched for secrets |
 | left_out | the run | x: faults that this machine cannot make, with why |
-| torn | the run | g, line: what a gateway said about a data race or its own end |
+| torn | the run | g (0: the lab), line: what a gateway said about a data race or its own end; report: the sanitizer's, whole |
 """
 
 import hashlib

@@ -7,6 +7,7 @@ import math
 import plot
 from flatness import slopes
 from invariants import look
+from races import whose
 
 SHOWN = 5
 
@@ -78,7 +79,10 @@ def text(history, verdicts, found):
         lines += [f"           {what}: {count}" for what, count in verdict.notes.items()]
         for words, records in verdict.broken[:SHOWN]:
             lines.append(f"           {words}")
-            lines += [f"             {json.dumps(record, separators=(',', ':'))}" for record in records]
+            for record in records:
+                # What a sanitizer reports has lines of its own, and stands below.
+                evidence = {name: value for name, value in record.items() if name != "report"}
+                lines.append(f"             {json.dumps(evidence, separators=(',', ':'))}")
             lines += [f"             {line}" for line in around(faults, records)]
     lines += ["", "What gateways hold (mean; growth in an hour with its standard error):"]
     for slope in found:
@@ -87,7 +91,20 @@ def text(history, verdicts, found):
             f"  gateway {slope.gateway} {slope.what:6}{unit(slope.what, slope.value):>12}  {growth}"
             + ("" if slope.is_judged else " (not judged)")
         )
+    lines += reports(history)
     return "\n".join(lines) + "\n"
+
+
+def reports(history):
+    """What the thread sanitizer reported, each race once, with its stacks: what a reader needs to mend it."""
+    found = collections.defaultdict(list)
+    for torn in history.all("torn"):
+        if "report" in torn:
+            found[torn["line"]].append(torn)
+    for line, alike in sorted(found.items(), key=lambda pair: pair[1][0]["t"]):
+        yield ""
+        yield f"{line}: {len(alike)} times, first of {whose(alike[0]['g'])} at {alike[0]['t']:.1f}"
+        yield from (f"  {part}" for part in alike[0]["report"].splitlines())
 
 
 def around(faults, records):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import threading
 import time
 
 import parts
+import races
 from harness import call, eventually, executable
 from peers import Authority, Redis, nginx
 from places import FILES, HUB, ISSUER, LAB, REDIS, UPSTREAMS, gateway_of
@@ -69,7 +71,9 @@ class Lab:
         binary = executable("CARDEA_LAB_BIN", ".build/debug/cardea-lab", "make build")
         words = [word for name, port in LAB.items() for word in (f"--{name}", f"{HUB}:{port}")]
         self.log = open(pathlib.Path(folder) / "lab.log", "ab")
-        self.process = subprocess.Popen([binary, *words], stdout=subprocess.PIPE, stderr=self.log)
+        surroundings = os.environ | races.environment(folder)
+        self.races = races.Reports(pathlib.Path(folder))
+        self.process = subprocess.Popen([binary, *words], stdout=subprocess.PIPE, stderr=self.log, env=surroundings)
         line = self.process.stdout.readline()
         assert line, "the lab did not start"
         for name, value in json.loads(line).items():

@@ -14,6 +14,7 @@ import report  # noqa: E402
 from flatness import slopes  # noqa: E402
 from history import CANARY, History, Told, Writer  # noqa: E402
 from invariants import ALL, look  # noqa: E402
+from races import NAME, Reports  # noqa: E402
 from watch import leaks  # noqa: E402
 
 RUN = {"k": "run", "t": 0.0, "seed": 1, "hours": 1, "gateways": 4, "lease": 6.0, "life": 5.0, "bound": 40, "acquire": 4}
@@ -175,6 +176,40 @@ def test_a_slope_has_an_error_that_covers_it():
 def test_a_short_run_is_not_judged():
     verdict = verdicts([RUN, *held(1, 0.2, rss=lambda hour: (30 << 20) + hour * (50 << 20))])["memory descriptors and store are flat"]
     assert not verdict.broken and verdict.excused == 3
+
+
+RACE = """==================
+WARNING: ThreadSanitizer: data race (pid=7)
+  Write of size 8 at 0x1 by thread T2:
+    #0 one
+SUMMARY: ThreadSanitizer: data race one.swift:7 in one
+==================
+"""
+
+
+def test_a_report_is_read_once_when_it_is_whole(tmp_path):
+    reports, file = Reports(tmp_path), tmp_path / f"{NAME}.7"
+    file.write_text(RACE[:60])
+    assert not list(reports.new())
+    file.write_text(RACE + RACE[:80])
+    ((line, text),) = reports.new()
+    assert line == "SUMMARY: ThreadSanitizer: data race one.swift:7 in one" and "#0 one" in text
+    file.write_text(RACE + RACE)
+    assert len(list(reports.new())) == 1 and not list(reports.new(over=True))
+
+
+def test_a_report_that_its_writer_did_not_finish_is_read_at_the_end(tmp_path):
+    reports = Reports(tmp_path)
+    (tmp_path / f"{NAME}.7").write_text("FATAL: ThreadSanitizer: unexpected memory mapping\n")
+    assert not list(reports.new())
+    assert [line for line, _ in reports.new(over=True)] == ["FATAL: ThreadSanitizer: unexpected memory mapping"]
+
+
+def test_a_race_is_shown_with_its_stacks():
+    torn = {"k": "torn", "t": 5.0, "g": 2, "line": "SUMMARY: a race", "report": "first\n  #0 one\n"}
+    told = Told([*GOOD, torn])
+    words = report.text(told, look(told), [])
+    assert "SUMMARY: a race: 1 times, first of gateway 2" in words and "    #0 one" in words
 
 
 @pytest.mark.parametrize("spell", [str.encode, lambda word: word.encode().hex().encode(), lambda word: word.encode()[::-1]])

@@ -12,6 +12,7 @@ import time
 from fleet import write_secret
 from harness import parse_metrics
 from history import CANARY
+from races import whose
 
 LOG_BOUND = 64 << 20
 DEATHS = (b"ThreadSanitizer", b"AddressSanitizer", b"Fatal error", b"SIGILL", b"Illegal instruction", b"exclusive access")
@@ -105,6 +106,13 @@ class Outputs:
             path.with_name(f"{path.name}.before").write_bytes(new[-(LOG_BOUND // 2) :])
             os.truncate(path, 0)
             self.read[path] = 0
+
+    def races(self, over=False):
+        """What the thread sanitizer says of gateways and of the lab."""
+        for number, reports in [(0, self.world.servers.lab.races), *((member.number, member.races) for member in self.world.members)]:
+            for line, text in reports.new(over):
+                self.world.history.note("torn", g=number, line=line[:400], report=text)
+                self.world.say(f"{whose(number)}: {line}")
 
     def ask(self):
         """What operators are shown."""
