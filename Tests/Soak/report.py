@@ -89,7 +89,7 @@ def text(history, verdicts, found):
         growth = f"{unit(slope.what, slope.hourly)} ± {unit(slope.what, slope.error)}" if not math.isnan(slope.hourly) else "too short"
         lines.append(
             f"  gateway {slope.gateway} {slope.what:6}{unit(slope.what, slope.value):>12}  {growth}"
-            + ("" if slope.is_judged else " (not judged)")
+            + ("" if slope.is_judged else f" (not judged: {slope.excuse})")
         )
     lines += reports(history)
     return "\n".join(lines) + "\n"

@@ -110,6 +110,8 @@ FURTHER = [
     ("every answer is whole or visibly cut", [fault(149, 151, "Upgrade", "process", g=1), ask(150, out="closed")]),
     ("nobody waits for ever", [ask(150, 70.0, out="silent")]),
     ("memory descriptors and store are flat", held(2, 2, fd=lambda hour: 50 + 9 * hour)),
+    ("memory descriptors and store are flat", held(2, 24, rss=lambda hour: (30 << 20) + hour * (1 << 20))),
+    ("memory descriptors and store are flat", held(2, 0.8, rss=lambda hour: (30 << 20) + hour * (6 << 20))),
     ("memory descriptors and store are flat", held(2, 2, db=lambda hour: 90_000 + 300_000 * hour)),
     ("no gateway ends by itself", [{"k": "torn", "t": 5.0, "g": 1, "line": "WARNING: ThreadSanitizer: data race"}]),
     ("no gateway ends by itself", [{"k": "life", "t": 50.0, "g": 1, "what": "stopped", "status": "1"}]),
@@ -171,6 +173,20 @@ def test_a_slope_has_an_error_that_covers_it():
     assert abs(found["rss"].hourly - (5 << 20)) < 3 * found["rss"].error + 1000
     assert abs(found["fd"].hourly) < 3 * found["fd"].error + 0.1
     assert not found["fd"].grows and found["rss"].grows
+
+
+@pytest.mark.parametrize("hours", [0.8, 2, 24])
+def test_what_fills_to_its_bound_is_flat(hours):
+    """A heap with the peaks of storms, of which the worst so far comes more rarely each time, and a cache that is full after minutes."""
+    filled = lambda hour: (30 << 20) + (1 << 20) * math.log(1 + 50 * hour) + (3 << 20) * (1 - math.exp(-20 * hour))  # noqa: E731
+    verdict = verdicts([RUN, *held(1, hours, rss=filled)])["memory descriptors and store are flat"]
+    assert not verdict.broken and verdict.checked == 3
+
+
+def test_memory_of_a_sanitizer_is_not_judged():
+    leak = held(1, 2, rss=lambda hour: (300 << 20) + hour * (50 << 20))
+    verdict = verdicts([RUN | {"sanitizer": "thread"}, *leak])["memory descriptors and store are flat"]
+    assert not verdict.broken and verdict.excused == 1 and verdict.checked == 2
 
 
 def test_a_short_run_is_not_judged():
