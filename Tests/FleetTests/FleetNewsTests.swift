@@ -81,6 +81,16 @@ import Testing
         #expect(heard.counts(.reset(account: names[0]), sealedAt: later, at: later))
     }
 
+    @Test func whatCannotBeToldAgainIsNotKept() {
+        let heard = HeardNews(since: Self.now)
+        for second in 0..<3600 {
+            let moment = WallTime(milliseconds: Self.now.milliseconds + Int64(second) * 1000)
+            #expect(heard.counts(.reset(account: keys.name(.account, [1])), sealedAt: moment, at: moment))
+            // Two minutes of news, and as many again before a sweep is worth its while.
+            #expect(heard.count <= 2 * 121)
+        }
+    }
+
     @Test func whatIsNotSealedByTheFleetIsNone() throws {
         let others = try FleetKeys(SealingKeyRing([SealingKey(bytes: (1..<33).map { UInt8($0) })]))
         #expect(keys.news(try others.seal(all[7], at: Self.now), at: Self.now) == nil)

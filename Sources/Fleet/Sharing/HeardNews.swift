@@ -14,6 +14,14 @@ final class HeardNews {
     private var heard: [String: WallTime] = [:]
     /// Resets and losses are rare. Beyond this many within the time, further ones do not count: none is ever forgotten too early.
     static let most = 4096
+    /// Fewer than these are not swept.
+    static let few = 64
+    // Twice as many as were left by the last sweep: each message is looked at twice at most on the whole, and what no longer counts does
+    // not stay until the table is full, which takes days.
+    private var sweepsAt = HeardNews.few
+
+    /// How many messages are remembered.
+    var count: Int { heard.count }
 
     /// - Parameter since: when this gateway begins to listen.
     init(since: WallTime) { self.since = since }
@@ -24,10 +32,11 @@ final class HeardNews {
         guard moment >= since else { return false }
         let name = "\(moment.milliseconds) \(news.oldMessage)"
         guard heard[name] == nil else { return false }
-        if heard.count >= Self.most {
+        if heard.count >= sweepsAt {
             // News that were sealed longer ago than clocks may differ are not opened any more, so they need not be remembered.
             heard = heard.filter { now.left(at: $0.value) <= SealedEnvelope.tolerance }
             guard heard.count < Self.most else { return false }
+            sweepsAt = min(Self.most, max(Self.few, 2 * heard.count))
         }
         heard[name] = moment
         return true
