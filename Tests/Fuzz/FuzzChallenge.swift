@@ -1,3 +1,5 @@
+@testable import HTTP1
+
 /// Any bytes as lines of WWW-Authenticate: the list is bounded, and the challenges without fault read the same after they are written by
 /// the grammar, alone and as one list.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,3 +1,5 @@
+@testable import HTTP1
+
 /// Any bytes as a chunked body: ranges stay inside, any cut gives the same body, and the body written anew decodes to
 /// itself.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,9 +1,6 @@
-// Built by script together with the sources of Handshakes, which knows the schemes: SwiftPM cannot link a fuzzer's main on Linux.
 import Configuration
 
-#if canImport(Handshakes)
-    @testable import Handshakes
-#endif
+@testable import Handshakes
 
 /// Any bytes as a file: no trap, no endless run, and either a configuration or an error with a place.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,3 +1,5 @@
+@testable import HTTP1
+
 /// Any bytes as a query, a cookie, a Forwarded value, a Location and a Set-Cookie: what is written holds our value once,
 /// where a reader finds it, and no octet that could begin another line.
 @_cdecl("LLVMFuzzerTestOneInput")

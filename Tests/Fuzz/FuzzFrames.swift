@@ -1,3 +1,5 @@
+@testable import HTTP2
+
 private let limits: HTTP2Limits = {
     var limits = HTTP2Limits()
     limits.headerSize = 4096

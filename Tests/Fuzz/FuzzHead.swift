@@ -1,3 +1,5 @@
+@testable import HTTP1
+
 private let limits = HeadLimits(headSize: 4096, fields: 24, target: 512, method: 24, connectionOptions: 6)
 
 /// Any bytes as a request and as a response: ranges stay inside, two pieces give what one gives, and what is written

@@ -1,3 +1,5 @@
+@testable import TLS
+
 /// Any bytes as a caller's first TLS message: more bytes never change what fewer have said, and a name that is believed is one.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHello(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {

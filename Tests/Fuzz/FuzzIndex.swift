@@ -1,3 +1,5 @@
+@testable import HTTP1
+
 private let limits = HeadLimits(headSize: 512, fields: 6, target: 100, method: 12, connectionOptions: 3)
 
 /// Any bytes as the parts of a head that is put together with its index: read by the index and from the text it is the same head, or the

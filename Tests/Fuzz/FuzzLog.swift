@@ -1,3 +1,5 @@
+@testable import Audit
+
 /// Any bytes as an audit log. The first byte says how: whether there is a key, and in pieces of which length it comes. What is refused in
 /// one piece is refused in all; nothing but the empty log is good under a key that nobody has.
 @_cdecl("LLVMFuzzerTestOneInput")

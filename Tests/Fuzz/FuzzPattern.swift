@@ -1,7 +1,4 @@
-// Built by script together with the sources of Configuration: SwiftPM cannot link a fuzzer's main on Linux.
-#if canImport(Configuration)
-    @testable import Configuration
-#endif
+@testable import Configuration
 
 /// The first byte says how much of the rest is the pattern; what follows is searched.
 @_cdecl("LLVMFuzzerTestOneInput")

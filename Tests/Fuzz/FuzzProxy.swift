@@ -1,4 +1,6 @@
-internal import Reactor
+import Reactor
+
+@testable import DataPath
 
 /// Any bytes as a PROXY header: more bytes never change what fewer have said, and what is complete lies inside of what was given.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,3 +1,5 @@
+@testable import Fleet
+
 /// Any bytes as what a shared server sends: a reply ends inside them and reads the same alone and with more behind it, a part of it is
 /// none, no count or depth passes its bound, and an error's words are fit for a log. What we write reads back as it was.
 @_cdecl("LLVMFuzzerTestOneInput")

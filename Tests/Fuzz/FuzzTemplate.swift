@@ -1,9 +1,6 @@
-// Built by script together with the sources of Handshakes: SwiftPM cannot link a fuzzer's main on Linux.
 import Configuration
 
-#if canImport(Handshakes)
-    @testable import Handshakes
-#endif
+@testable import Handshakes
 
 /// A template of a recipe.
 @_cdecl("LLVMFuzzerTestOneInput")

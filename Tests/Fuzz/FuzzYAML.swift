@@ -1,7 +1,4 @@
-// Built by script together with the sources of Configuration: SwiftPM cannot link a fuzzer's main on Linux.
-#if canImport(Configuration)
-    @testable import Configuration
-#endif
+@testable import Configuration
 
 /// Any bytes as YAML.
 @_cdecl("LLVMFuzzerTestOneInput")
