@@ -256,9 +256,14 @@ bench-tokens: ## hits beside three other caches, evictions, a million spilled to
 	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" "$$PWD/$(BINARY)" $(TOKENS)
 
 .PHONY: fuzz
-fuzz: ## hostile bytes for every parser, SECONDS_PER_TARGET=30
+fuzz: ## hostile bytes for every parser, a whole data loop, every scheme and the fleet: runs and coverage of each, SECONDS_PER_TARGET=30; TARGETS="Loop Tier": these alone
 	@.ci/setup build
-	Tests/Fuzz/run $(SECONDS_PER_TARGET)
+	Tests/Fuzz/run $(or $(SECONDS_PER_TARGET),30) $(TARGETS)
+
+.PHONY: fuzz-keep
+fuzz-keep: ## the inputs that `make fuzz` has found into Tests/Fuzz/corpora, as few as reach the same code; TARGETS="Loop Tier": of these alone
+	@.ci/setup build
+	Tests/Fuzz/keep $(TARGETS)
 
 .PHONY: sim
 sim: ## three whole gateways, what they call and who calls them, on one thread in virtual time: SEEDS=20 histories from SEED=1 on, judged by what is promised
