@@ -111,7 +111,7 @@ def draw_held(drawing, history, slopes):
         found = [slope for slope in slopes if slope.what == what and not math.isnan(slope.hourly)]
         drawing.legend([(f"gateway {number}", COLOURS[number - 1]) for number in sorted({sample["g"] for sample in samples})])
         place_of = drawing.panel(title, top, lambda value: f"{value:.0f} {unit}")  # noqa: B023
-        step = max(1, len(samples) // 4000)
+        step = max(1, len(samples) // 1500)
         for number in sorted({sample["g"] for sample in samples}):
             lines = collections.defaultdict(list)
             for sample in [sample for sample in samples if sample["g"] == number][::step]:
