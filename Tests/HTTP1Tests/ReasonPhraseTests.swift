@@ -1,0 +1,39 @@
+import Testing
+
+@testable import HTTP1
+
+@Suite struct ReasonPhraseTests {
+    /// RFC 9110 §15 and RFC 6585, and what a status has that they do not know.
+    static let phrases: [(status: Int, phrase: String)] = [
+        (100, "Continue"), (101, "Switching Protocols"), (103, "Early Hints"), (200, "OK"), (201, "Created"),
+        (202, "Accepted"), (203, "Non-Authoritative Information"), (204, "No Content"), (205, "Reset Content"),
+        (206, "Partial Content"), (300, "Multiple Choices"), (301, "Moved Permanently"), (302, "Found"),
+        (303, "See Other"), (304, "Not Modified"), (307, "Temporary Redirect"), (308, "Permanent Redirect"),
+        (400, "Bad Request"), (401, "Unauthorized"), (402, "Payment Required"), (403, "Forbidden"),
+        (404, "Not Found"), (405, "Method Not Allowed"), (406, "Not Acceptable"),
+        (407, "Proxy Authentication Required"), (408, "Request Timeout"), (409, "Conflict"), (410, "Gone"),
+        (411, "Length Required"), (412, "Precondition Failed"), (413, "Content Too Large"), (414, "URI Too Long"),
+        (415, "Unsupported Media Type"), (416, "Range Not Satisfiable"), (417, "Expectation Failed"),
+        (421, "Misdirected Request"), (422, "Unprocessable Content"), (426, "Upgrade Required"),
+        (428, "Precondition Required"), (429, "Too Many Requests"), (431, "Request Header Fields Too Large"),
+        (500, "Internal Server Error"), (501, "Not Implemented"), (502, "Bad Gateway"),
+        (503, "Service Unavailable"), (504, "Gateway Timeout"), (505, "HTTP Version Not Supported"),
+        (299, "Status"), (418, "Status"), (599, "Status"),
+    ]
+
+    @Test func everyStatusHasTheWordsOfItsRFC() {
+        for (status, phrase) in Self.phrases { #expect("\(reasonPhrase(status))" == phrase, "\(status)") }
+    }
+}
+
+/// Which paths another server may read as another path.
+@Suite struct LenientReadingTests {
+    @Test(arguments: [
+        ("/a/b.c", false), ("", false), ("/", false), ("/a./b", false), ("a.", false), ("/a?//", false),
+        ("/a?A%;\\", false), ("/@", false), ("/[", false), ("/A", true), ("/Z", true), ("/a;x", true),
+        ("/%2e", true), ("/a\\b", true), ("//", true), ("/a//", true), ("/.", true), ("/a/..", true), ("/.a", true),
+    ])
+    func aPathMayHaveAnotherReading(path: String, isLenient: Bool) {
+        #expect(hasLenientReading(Array(path.utf8).span) == isLenient)
+    }
+}
