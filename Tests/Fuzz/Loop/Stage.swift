@@ -34,7 +34,7 @@ struct Stage: Sendable {
           - { listen: "127.0.0.1:8080", match: { path: /granted/ }, to: "http://127.0.0.1:9000", use: granted, http: HTTP }
           - { listen: "127.0.0.1:8080", match: { path: /issuer/ }, to: "http://127.0.0.1:9100", use: none }
           - { listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: none, http: HTTP }
-        limits: { connections: 32 }
+        limits: { connections: 32, header_size: 8KiB }
         """
 
     private init?(http: String) {
