@@ -1,6 +1,6 @@
 import ScriptedKernel
 
-/// What has to be true of a play, whatever its script said.
+/// The claims about a play, whatever its script said.
 struct Claims {
     let play: Play
     private let sent: [Sent]
@@ -168,7 +168,7 @@ struct Claims {
             if let flaw = read.flaw { refute("what a caller got is not well-formed: \(flaw)") }
             found = read.all
         }
-        // One that cannot be read is answered, too.
+        // A request that cannot be read is answered, too.
         expect(found.count { $0.status >= 200 || $0.status == 101 } <= asked.count + 1, "more answers than requests")
         for answer in found where !isOwn(answer) {
             expect(

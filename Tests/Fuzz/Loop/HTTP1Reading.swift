@@ -4,11 +4,11 @@ struct HTTP1Reading {
 
     let octets: [UInt8]
     let side: Side
-    /// What a peer of the gateway has sent, and may have spelled as RFC 9112 lets a recipient repair; what the gateway sends may not.
+    /// The octets are a peer's, who may spell what RFC 9112 lets a recipient repair; the gateway may not.
     let isReceived: Bool
     /// The sender said that no more comes, or closed.
     let hasEnded: Bool
-    /// Of the requests that the answers are for, in their order.
+    /// The methods of the requests that the answers are for, in their order.
     let methods: [[UInt8]]
     private var position = 0
 
@@ -41,7 +41,7 @@ struct HTTP1Reading {
                 return found
             }
             found.all.append(message)
-            // What follows is another protocol's.
+            // The octets behind it are another protocol's.
             if side == .answers ? message.status == 101 : message.upgrades && !isReceived { return found }
         }
         return found

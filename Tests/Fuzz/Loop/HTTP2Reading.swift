@@ -7,7 +7,7 @@ final class HTTP2Reading {
     enum Side { case client, server }
 
     private let side: Side
-    /// What the gateway sends has to be right in each detail. What its peers send may be anything.
+    /// The octets are a peer's and may be anything; the gateway's have to be right in each detail.
     private let isReceived: Bool
     private var inflater: OpaquePointer?
     private var streams: [Int32: Stream] = [:]
@@ -56,7 +56,7 @@ final class HTTP2Reading {
         return (order.compactMap { number in streams[number].map { (number, $0.message) } }, flaw)
     }
 
-    /// Of streams that their sender has reset the message is not whole.
+    /// Streams that their sender has reset; their messages are not whole.
     var resets: Set<Int32> { Set(streams.filter(\.value.isReset).keys) }
 
     private func readFrames(_ all: ArraySlice<UInt8>) {
@@ -113,7 +113,7 @@ final class HTTP2Reading {
 
     private func fail(_ words: String) { if flaw == nil { flaw = words } }
 
-    /// What a peer may do wrong, and the gateway not.
+    /// States what a peer may do wrong, and the gateway not.
     private func check(_ holds: Bool, _ words: @autoclosure () -> String) {
         if !holds, !isReceived { fail(words()) }
     }

@@ -8,7 +8,7 @@ import Tokens
 @testable import Handshakes
 @testable import Reactor
 
-/// One run: a data loop of its own on a kernel in memory, and the script's peers around it.
+/// A run: a data loop of its own on a kernel in memory, and the script's peers around it.
 final class Play {
     /// A connection as its peer saw it.
     struct Talk {

@@ -9,10 +9,10 @@ import Telemetry
 @testable import Handshakes
 @testable import Reactor
 
-/// What is made once: a configuration that is compiled for an upstream of HTTP/1.1 and for one of HTTP/2.
+/// A configuration that is compiled once, for an upstream of HTTP/1.1 and for one of HTTP/2.
 ///
 /// Below `/fixed/` requests carry a fixed credential, below `/granted/` a token that the issuer's own answer brings, and everywhere else
-/// what their caller sent. Nobody asks for what lies below `/issuer/`: the route is there for its upstream, over which the issuer is called.
+/// what their caller sent. The route of `/issuer/` is there for its upstream alone, over which the issuer is called.
 struct Stage: Sendable {
     let plan: GatewayPlan
     let metrics: LoopMetrics

@@ -10,7 +10,7 @@ struct Course {
     var errand = Errand.acquire
     var hasSession = false
     var hasRefreshToken = false
-    /// It is wanted twice.
+    /// The errand is run twice.
     var isRepeated = false
     var answers: [Answer] = []
     var queries: [String] = []
@@ -52,7 +52,7 @@ struct Course {
             let line = rest[..<end]
             rest = rest[(end + 1)...]
             guard let colon = line.firstIndex(of: 0x3A) else { break }
-            // As the parser of heads leaves them.
+            // The parser of heads leaves none of these octets.
             let value = line[(colon + 1)...].drop { $0 == 0x20 }.filter { $0 != 0x0D && $0 != 0 }
             fields.append((String(decoding: line[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self)))
         }

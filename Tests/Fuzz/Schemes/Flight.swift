@@ -57,7 +57,7 @@ final class Flight: GrantEnvironment, LoginDialogue {
         }
     }
 
-    /// What an answer has led to must still be one request, and a secret goes nowhere but where the configuration sends it.
+    /// A call must be one request whatever answer has led to it, and a secret goes nowhere but where the configuration sends it.
     private func check(_ call: IssuerCall) {
         expect(isPlain(call.url.path) && !call.url.path.contains(" "), "a path that ends the request line")
         expect(call.url.path.hasPrefix("/"), "a path that is none")

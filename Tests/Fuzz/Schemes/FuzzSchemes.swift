@@ -2,8 +2,9 @@ import Synchronization
 
 @testable import Handshakes
 
-/// Any bytes as what an issuer, an upstream and a browser answer to a flight of any scheme (`Course`): what comes of it is bounded and fit to
-/// be sent, what is told is fit to be read, each attempt of a password is settled, and no call goes where the configuration does not send it.
+/// Any bytes as what an issuer, an upstream and a browser answer to a flight of any scheme (`Course`): a grant that comes of it is bounded
+/// and fit to be sent, words are fit to be read, each attempt of a password is settled, and no call goes where the configuration does not
+/// send it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSchemes(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     expect(!Cast.members.isEmpty, "the configuration does not load")

@@ -15,11 +15,11 @@ public func fuzzTier(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     return 0
 }
 
-/// What the gateways of a fleet know, and have put on the server.
+/// The keys of a fleet, and the values that its gateways have put on the server.
 private struct Fleet: Sendable {
     let keys: FleetKeys
     let name: SharedName
-    /// What stands under the capital letters of an input.
+    /// The octets for the capital letters of an input.
     let known: [UInt8: [UInt8]]
     let news: [FleetNews]
 
@@ -79,7 +79,7 @@ private final class Gateway: @unchecked Sendable {
             over: link, as: RedisLogin(), keys: fleet.keys, format: format, wall: { Fleet.wall },
             random: SeededRandom(),
             news: { news in
-                // Of the old format anybody can write any.
+                // Anybody can write news of the old format.
                 expect(format != .new || fleet.news.contains(news), "news that no gateway told")
             }, changed: { fault in if let fault { check(fault) } })
     }
@@ -205,7 +205,7 @@ private final class Gateway: @unchecked Sendable {
         }
     }
 
-    /// What the server says cannot put a sealed end off.
+    /// The server cannot put a sealed end off.
     private func checkLeft(_ left: TimeSpan?) {
         guard server.format == .new, let left else { return }
         expect(left <= TimeSpan(60 + 120, .seconds), "an end that was put off")
