@@ -209,7 +209,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
         var exchange = Story.asking.with(idempotent: false).machine()
         for _ in 0..<3 {
             #expect(exchange.on(.lost(refused, pooled: pooled)) == .connect(fresh: true))
-            #expect(!exchange.retried, "the retry after a stale connection is still there")
+            #expect(exchange.retried == false, "the retry after a stale connection is still there")
             #expect(exchange.on(.connected) == .send)
         }
         #expect(exchange.on(.lost(refused, pooled: pooled, elsewhere: true)) == .fault(refused))
