@@ -72,7 +72,9 @@ struct Claims {
         var uses = [Int](repeating: 0, count: sent.count)
         for message in messages.filter(\.isWhole) + messages.filter({ !$0.isWhole }) {
             let like = sent.indices.filter { isSame(message, sent[$0]) }
-            guard let found = like.min(by: { uses[$0] < uses[$1] }) else {
+            // Callers may ask the same in two ways, and the gateway may have refused one of them.
+            let fitting = like.filter { index in foreignField(of: message, sent[index].message) == nil }
+            guard let found = (fitting.isEmpty ? like : fitting).min(by: { uses[$0] < uses[$1] }) else {
                 refute("a request left that no caller sent: \(text(message.method)) \(text(message.target))")
             }
             uses[found] += 1
@@ -119,11 +121,13 @@ struct Claims {
             "max-forwards", "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "expect",
         ].map { Array($0.utf8) })
 
+    private func foreignField(of message: Message, _ source: Message) -> Message.Field? {
+        message.fields.first { !Self.ownRequestFields.contains($0.name) && !source.fields.contains($0) }
+    }
+
     private func checkFields(_ message: Message, _ source: Message) {
-        for field in message.fields where !Self.ownRequestFields.contains(field.name) {
-            expect(
-                source.fields.contains(field),
-                "a field left that was not sent: \(text(field.name)): \(text(field.value))")
+        if let field = foreignField(of: message, source) {
+            refute("a field left that was not sent: \(text(field.name)): \(text(field.value))")
         }
         let host = message.authority.map { [$0] } ?? message.values("host")
         expect(host == [Array("127.0.0.1:\(Stage.upstreamPort)".utf8)], "another host than the upstream's")
