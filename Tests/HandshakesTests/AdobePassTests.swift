@@ -58,6 +58,15 @@ import Testing
         #expect(issuer.isFinished && grant.material.lifetime == 10 * 365 * 86_400_000_000_000)
     }
 
+    /// A login of ten years is a grant of one.
+    @Test func aGrantIsBelievedNoLongerThanAnyOther() async throws {
+        let profile = #"{"profiles":{"CableCo":{"notBefore":0,"notAfter":253402300799999,"type":"regular"}}}"#
+        let issuer = ScriptedIssuer([Self.registered, Self.token, .ok(profile)])
+        let grant = try await handshake().acquire(
+            Wanted(upstreamOrigin: ""), environment: environment().over(issuer))
+        #expect(issuer.isFinished && grant.lifetime == AccessGrant.longestLifetime)
+    }
+
     @Test(arguments: ["-1", "-9223372036854775808", "0"])
     func whatHasEndedIsNone(end: String) async throws {
         let profile = #"{"profiles":{"CableCo":{"notBefore":0,"notAfter":\#(end),"type":"regular"}}}"#

@@ -76,8 +76,10 @@ struct AdobePassHandshake: OneTimeHandshake {
         guard let session = await environment.session() else { throw AdobePassRun.nobodyLoggedIn }
         do throws(GrantFailure) {
             let profile = try await api(environment).currentLogin().material
+            // A login may last longer than a grant is believed to.
+            let lifetime = profile.lifetime.map { min($0, AccessGrant.longestLifetime) }
             return AccessGrant(
-                token: Secret("ready"), tokenType: "", lifetime: profile.lifetime, sentAt: profile.obtainedAt)
+                token: Secret("ready"), tokenType: "", lifetime: lifetime, sentAt: profile.obtainedAt)
         } catch {
             if case .interactionRequired = error { await run(environment).forget(session) }
             throw error
