@@ -100,9 +100,9 @@ public final class Peer {
         }
     }
 
-    /// Most bytes that one read of the gateway moves.
     /// The most reads of the socket in one turn of its loop.
     public var mostReads: Int { socket.mostReads }
+    /// Most bytes that one read of the gateway moves.
     public var mostPerRead: Int {
         get { socket.mostPerRead }
         set { socket.mostPerRead = newValue }

@@ -186,7 +186,8 @@ package struct Exchange: ~Copyable {
         case (.asking, .answered(let judgement)):
             return answered(judgement)
 
-        case (.asking, .lost(let fault, _, _)) where fault.retry == .unsent && body != .lost && refusals < Self.mostRefusals:
+        case (.asking, .lost(let fault, _, _))
+        where fault.retry == .unsent && body != .lost && refusals < Self.mostRefusals:
             refusals += 1
             phase = .connecting
             return .connect(fresh: true)
