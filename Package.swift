@@ -139,7 +139,7 @@ let package = Package(
             "DataPath",
             [
                 "Configuration", "Gateway", "HTTP1", "HTTP2", "Handshakes", "HotCache", "Octets", "Reactor", "Scenes",
-                "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "Tokens",
+                "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "TemporaryFolder", "Tokens",
             ]),
         tests(
             "Keeping",

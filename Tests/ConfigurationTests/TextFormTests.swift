@@ -2,7 +2,7 @@ import Testing
 
 @testable import Configuration
 
-/// What a text must look like, and what is said about one that does not.
+/// Each form of a text in the configuration takes what it should, and says why it refuses the rest.
 @Suite struct TextFormTests {
     static let refused: [(form: TextForm, text: String, reason: String)] = [
         (.line, "", "must not be empty"), (.line, "a\nb", "must not have control characters or line breaks"),

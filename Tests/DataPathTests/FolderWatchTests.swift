@@ -1,4 +1,5 @@
 import Glibc
+import TemporaryFolder
 import Testing
 
 @testable import DataPath
@@ -8,24 +9,20 @@ import Testing
 /// kernel's.
 @Suite struct FolderWatchTests {
     private let loop: Loop
-    private let folder: String
+    private let folder = TemporaryFolder("watch")
 
     init() throws {
         loop = try Loop(name: "watch")
-        // The watch takes any folder, and this place is on every machine.
-        var template = Array("/tmp/cardea-watch-XXXXXX".utf8CString)
-        let made = try #require(mkdtemp(&template))
-        folder = String(cString: made)
     }
 
     private func watch(haveBeenRead: Bool, _ told: @escaping () -> Void) throws -> FolderWatch {
-        let watch = try #require(FolderWatch(loop: loop, folders: [folder], haveBeenRead: haveBeenRead))
+        let watch = try #require(FolderWatch(loop: loop, folders: [folder.path], haveBeenRead: haveBeenRead))
         watch.changed = told
         return watch
     }
 
     private func change() throws {
-        let descriptor = open(folder + "/file", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600)
+        let descriptor = open(folder.path + "/file", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600)
         try #require(descriptor >= 0)
         close(descriptor)
     }
@@ -40,7 +37,6 @@ import Testing
     }
 
     @Test func filesThatWereReadAreLookedAtWithoutAnEvent() throws {
-        defer { rmdir(folder) }
         var told = 0
         let watch = try watch(haveBeenRead: true) { told += 1 }
         turn { told == 1 }
@@ -49,10 +45,6 @@ import Testing
     }
 
     @Test(arguments: [false, true]) func whatTheLastWatchHasNotToldTheNextOneTells(isNoticed: Bool) throws {
-        defer {
-            unlink(folder + "/file")
-            rmdir(folder)
-        }
         var toldByLast = 0
         var told = 0
         let last = try watch(haveBeenRead: false) { toldByLast += 1 }

@@ -224,7 +224,7 @@ import Testing
     }
 }
 
-/// What a side knows of the other one from its settings and windows.
+/// A connection knows its peer by the settings and windows that the peer has sent.
 @Suite struct HTTP2PeerTests {
     @Test func aPeerThatTakesNoMoreShutsTheWindowOfTheConnection() throws {
         let pair = Pair()

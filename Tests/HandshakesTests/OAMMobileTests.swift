@@ -140,7 +140,8 @@ private let refusal = ScriptedIssuer.Line.status(400, #"{"error":"invalid_grant"
     }
 }
 
-/// What OAM does at its token endpoint in place of revocation and introspection (docs/design/wire/oam-oauth.md#token-action).
+/// OAM deletes tokens and tells of them at its token endpoint, which has neither of the two standard endpoints for it
+/// (docs/design/wire/oam-oauth.md#token-action).
 @Suite struct OAMTokenActionTests {
     private func oam(_ inquiry: OAMOAuthDialect.Inquiry = .tokenAction) throws -> OAuth2Handshake {
         var settings = OAuth2Settings(.tokenURL(try #require(IssuerURL("\(server)/tokens"))), clientID: "c")

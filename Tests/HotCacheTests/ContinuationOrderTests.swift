@@ -47,7 +47,7 @@ import Testing
     @Test func `what a continuation brings is no race when it is resumed before its task waits`() async {
         for number in 0..<20 {
             let box = await box(number)
-            // What it points to lives as long as the box.
+            // The number lives as long as the box that points to it.
             withExtendedLifetime(box) { #expect(box.number.pointee == number) }
         }
     }

@@ -16,6 +16,8 @@ from namespaces import Space
 from roots import Root
 
 PAGES = "usr/share/doc/cardea/docs"
+# Of root in the new file system, where a reader who is root builds and keeps things.
+HOME = "/root"
 SECRET = "s:cret/ %é1"
 # The machine's network ends at itself, so what the reader's apt will want is fetched before.
 FROM_DEBIAN = ("systemd", "systemd-sysv", "curl", "openssl", "procps", "iproute2")
@@ -31,11 +33,11 @@ def machine(request, packages, tmp_path_factory):
     (root.folder / "etc/apt/apt.conf.d/90answers").write_text('APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\n')
     root.run("apt-get", "update")
     root.run("apt-get", "install", *FROM_DEBIAN)
-    built = root.folder / "root/.build/package"
+    built = root.folder / HOME[1:] / ".build/package"
     built.mkdir(parents=True)
     shutil.copy(packages.now, built)
-    root.run("apt-get", "install", "--download-only", "prometheus", f"/root/.build/package/{packages.now.name}")
-    shutil.copy(executable("CARDEA_LAB_BIN", ".build/release/cardea-lab", "make build-release"), root.folder / "root")
+    root.run("apt-get", "install", "--download-only", "prometheus", f"{HOME}/.build/package/{packages.now.name}")
+    shutil.copy(executable("CARDEA_LAB_BIN", ".build/release/cardea-lab", "make build-release"), root.folder / HOME[1:])
     with contextlib.closing(Space({})) as space, contextlib.closing(Machine(root, space)) as machine:
         machine.folder = root.folder
         yield machine
@@ -66,7 +68,7 @@ def test_a_reader_is_served_and_an_alarm_leads_to_the_cause(machine):
 
 
 def installs(machine):
-    machine.run("systemd-run --quiet --unit lab /root/cardea-lab")
+    machine.run(f"systemd-run --quiet --unit lab {HOME}/cardea-lab")
     # Read in the repository, as the package is not there yet; `make package` was run before.
     [command] = [block.text for block in PAGE.blocks if "make package" in block.text]
     machine.run(command.replace("make package\n", ""))

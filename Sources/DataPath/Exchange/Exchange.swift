@@ -255,7 +255,7 @@ package struct Exchange: ~Copyable {
     private func mayRepeat(after fault: Fault) -> Bool {
         guard body != .lost else { return false }
         switch fault.retry {
-        // What was given back unseen is counted by itself, and has had its turns.
+        // A request that was given back unseen is counted by `refusals`, and has had its turns.
         case .never, .unsent: return false
         case .ifRepeatable:
             if case .carried = credential { return false }

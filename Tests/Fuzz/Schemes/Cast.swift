@@ -173,10 +173,13 @@ enum Cast {
         guard let configuration = loaded.configuration else {
             refute("the configuration: \(loaded.errors.map(\.description))")
         }
-        return configuration.identities.compactMap { identity in
+        return configuration.identities.map { identity in
             guard let scheme = identity.scheme as? any Scheme,
                 let handshake = try? scheme.handshake(of: identity, statuses: nil, world)
-            else { return nil }
+            else {
+                // A missing one would move the places of all behind it, and nobody would see that it is not tried.
+                refute("the identity \(identity.name) has no handshake")
+            }
             return Member(
                 name: identity.name, handshake: handshake,
                 isLed: ["discovered", "signed", "proven", "device"].contains(identity.name))

@@ -140,7 +140,7 @@ import Testing
         #expect(same.count == 1 && same[0].contains("'a', 'b'") && !same[0].contains("one token of"))
         #expect(!same[0].contains("env:"), "a value is compared, and never shown")
         #expect(try warnings("env:A", "env:C") == [])
-        // What cannot be read is compared by its place, and a program by its command line.
+        // A secret that cannot be read is compared by its place, and that of a program by its command line.
         #expect(try warnings("env:NONE", "env:NONE").count == 1)
         #expect(try warnings("env:NONE", "env:NOT") == [])
         #expect(try warnings("exec:/bin/p a", "exec:/bin/p a").count == 1)

@@ -18,7 +18,7 @@ final class Caller {
     struct Question {
         let id: String
         let route: String
-        /// One that many requests have; nil: one of its own.
+        /// The path, where many requests have the same one; nil: the request has one of its own.
         let path: String?
         let method: String
         let size: Int
@@ -228,7 +228,7 @@ final class Caller {
             if only != nil {
                 world.verdicts.expect(false, .recovery, "\(question.id) was cut although nothing is broken any more")
             } else if world.mustSucceed {
-                // Behind an upload that was answered before its end, which nothing but 200 tells apart, the connection ends.
+                // A caller whose upload is answered before its end loses the requests behind it with the connection. Such an answer is never 200.
                 world.verdicts.expect(
                     lastStatus != 200, .calmSuccess, "\(question.id) was cut where nothing was broken")
             }

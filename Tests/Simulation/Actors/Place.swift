@@ -26,7 +26,7 @@ struct Place {
         isClosed = !query.isEmpty && parts.last.map { Self.closed.contains(String($0)) } == true
     }
 
-    /// - Parameter path: one that many requests have; nil: one of its own.
+    /// - Parameter path: the last part of a path that many requests have; nil: the request has one of its own.
     static func target(_ route: String, _ path: String?, id: String, size: Int, user: String?) -> String {
         "/\(route)/" + (path.map { "\($0)?" } ?? "") + "\(id)/\(size)" + (user.map { "/\($0)" } ?? "")
     }

@@ -107,13 +107,13 @@ final class ProcessLife {
     func planStore() {
         guard let gateway, let store = gateway.store, store.hasWork, !storeWaits else { return }
         storeWaits = true
-        turnStore(gateway.store)
+        turnLater(store)
     }
 
-    private func turnStore(_ store: TokenStore?) {
-        guard let store else { return }
+    /// The store's thread comes to its work after a moment, or when the disk answers again.
+    private func turnLater(_ store: TokenStore) {
         owner.world.timeline.after(50_000 + owner.draw.below(.milliseconds(4))) { [self] in
-            guard owner.disk.mood != .hangs || isOver else { return turnStore(store) }
+            guard owner.disk.mood != .hangs || isOver else { return turnLater(store) }
             storeWaits = false
             guard !isOver, !owner.isStopped else { return }
             store.turn()

@@ -20,11 +20,11 @@ extension Fault.Kind {
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
         switch draw.below(6) {
-        case 3: .dies(World.secondAddress)
-        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: false))
         case 0: .slow(draw.below(.milliseconds(4)))
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
+        case 3: .dies(World.secondAddress)
+        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: false))
         default: .refuses(World.secondAddress)
         }
     }

@@ -85,7 +85,7 @@ final class Network {
 
     func isCut(_ gateway: Int, _ address: String) -> Bool { cuts.contains { $0 == (gateway, address) } }
 
-    /// Some have little room for what they have not read, and some reads bring less than there is.
+    /// Some peers have little room for what they have not read, and some of the gateway's reads bring less than there is.
     private func limit(_ wire: Wire) {
         wire.window = draw.once(in: 4) ? 2000 + draw.below(30_000) : .max
         wire.mostPerRead = draw.once(in: 8) ? 200 + draw.below(2000) : .max
