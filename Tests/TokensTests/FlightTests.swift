@@ -198,7 +198,8 @@ import Testing
         #expect(actions.last == "answer [0] failed unavailable" && bench.machine.flight == nil, "\(actions)")
     }
 
-    /// A program that brings another secret each time.
+    /// A program that brings another secret each time: the second flight in a row whose secret is not the latest ends with the pause of a
+    /// failing issuer. It does not block either, since the latest secret was refused by nobody.
     @Test func rule9_SecretsThatChangeWithEachReadingAreNotSentOneAfterTheOther() {
         var bench = Bench()
         _ = bench.miss(0, at: 0)
@@ -207,7 +208,20 @@ import Testing
         #expect(lines(bench.machine.secretChanged(to: 3, at: .seconds(3))) == [])
         let last = bench.machine.failed(bench.token(2, secretVersion: 2), .credentialRejected, at: .seconds(4))
         #expect(!lines(last).contains { $0.hasPrefix("fly") })
-        #expect(bench.machine.blocked != nil)
+        #expect(bench.machine.blocked == nil && bench.machine.pause != nil)
+        // The flight after the pause sends the latest, and its refusal blocks.
+        #expect(bench.miss(1, at: 100).contains { $0.hasPrefix("fly #3") })
+        _ = bench.machine.failed(bench.token(3, secretVersion: 3), .credentialRejected, at: .seconds(101))
+        #expect(bench.machine.blocked == .credentialRejected)
+    }
+
+    /// A flight reads its secrets after it has begun. What it read is what was refused, whatever stood there at its beginning.
+    @Test func rule9_ARefusalIsOfTheSecretThatWasReadLast() {
+        var bench = Bench()
+        _ = bench.miss(0, at: 0)
+        #expect(lines(bench.machine.secretChanged(to: 2, at: .seconds(1))) == [])
+        _ = bench.machine.failed(bench.token(1), .credentialRejected, with: 2, at: .seconds(2))
+        #expect(bench.machine.flight == nil && bench.machine.blocked == .credentialRejected)
     }
 
     @Test func anEpochThatDoesNotRiseIsNoEvent() {

@@ -170,21 +170,25 @@ extension AccessTokenMachine {
     }
 
     /// The flight brought none.
-    public mutating func failed(_ token: FlightToken, _ failure: GrantFailure, at now: Instant) -> [Action] {
+    /// - Parameter version: of the secrets that it had read last; nil where it read none since it began.
+    public mutating func failed(
+        _ token: FlightToken, _ failure: GrantFailure, with version: UInt64? = nil, at now: Instant
+    ) -> [Action] {
         guard let flight, flight.token == token, token.standing.epoch == standing.epoch else {
             return settle([discard(token)], at: now)
         }
-        if failure.consequence == .block, token.standing.secretVersion != standing.secretVersion,
-            !followedSecret
-        {
-            // The old secret was refused; that says nothing of the new one. Once: where each reading brings another value, no flight would
-            // ever meet its own, and refused ones would follow each other without a pause.
-            self.flight = nil
-            followedSecret = true
-            return settle(restart(flight.asked, at: now), at: now)
+        guard failure.consequence == .block, version ?? token.standing.secretVersion != standing.secretVersion else {
+            followedSecret = false
+            return settle(fail(failure, at: now), at: now)
         }
-        followedSecret = false
-        return settle(fail(failure, at: now), at: now)
+        // The old secret was refused; that says nothing of the new one. Only the first time in a row without a pause: where each reading
+        // brings another value, refused flights would follow each other as fast as the issuer answers.
+        guard !followedSecret else {
+            return settle(fail(.issuerUnavailable(retryAfter: nil), at: now), at: now)
+        }
+        self.flight = nil
+        followedSecret = true
+        return settle(restart(flight.asked, at: now), at: now)
     }
 
     // MARK: - From the store

@@ -45,7 +45,9 @@ extension Keeper {
         defer {
             release(environment.claimant)
         }
-        if let held = await refused(identity) { return fail(flight, token, held.failure) }
+        if let held = await refused(identity) {
+            return fail(flight, token, held.failure, with: identity.secretVersion)
+        }
         // Before it says that a person must log in: perhaps one has.
         if let refusal = storeRefusal(of: identity) { return fail(flight, token, refusal) }
         let hold: FleetHold?
@@ -71,7 +73,7 @@ extension Keeper {
             doubtRegistration(of: identity, after: error, environment)
             if identity.policy.kind == .proactive { await book(error, of: identity, environment) }
             resources.traces?.tell(of: token, trail: environment.trail, failure: error, since: began, until: now)
-            fail(flight, token, error, asking: environment.trail.server)
+            fail(flight, token, error, with: environment.secretVersion, asking: environment.trail.server)
         }
     }
 
@@ -130,12 +132,14 @@ extension Keeper {
             to: token)
     }
 
+    /// - Parameter version: of the secrets that the failure is of; nil where the flight read none.
     private func fail(
-        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, asking server: String? = nil
+        _ flight: Flight, _ token: KeptToken, _ failure: Handshakes.GrantFailure, with version: UInt64? = nil,
+        asking server: String? = nil
     ) {
         token.failed(failure, asking: server, at: now)
         token.identity.note(failure, ofUser: token.user != nil, asking: server, at: now)
-        apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), at: now), to: token)
+        apply(token.machine.failed(flight.token, Tokens.GrantFailure(failure), with: version, at: now), to: token)
     }
 
     /// `Name: value` with its line end, ready to splice.
