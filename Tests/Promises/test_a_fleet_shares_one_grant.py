@@ -10,7 +10,7 @@ import pytest
 
 from harness import call, eventually, together
 from peers import Authority, Redis
-from scripted import Scripted
+from scripted import Scripted, answer, identified, problem_type
 
 WRONG = "not-the-password-9"
 ANNA = "pa ss+wörd&1"
@@ -157,6 +157,35 @@ def test_a_refused_password_is_known_to_all(gateways, lab, redis):
     late = join(gateways("late").webgate(password=WRONG), redis.url).start()
     assert set(cold([made[1], late], 10, "/hr/rest/employees/1")) == {503}
     assert lab.counts()["password_rejected"] == 1
+
+
+def test_a_basic_password_that_was_good_leaves_every_gateway_when_one_meets_its_refusal(gateways, redis):
+    """Each gateway has it in its cache by then, from where it goes out with every request."""
+    good = threading.Event()
+    good.set()
+    with Scripted(lambda peer: [peer.send(judged(good)) for _ in peer.requests()]) as upstream:
+
+        def configure(gateway):
+            password = gateway.secret("basic-password", ANNA)
+            identified(gateway, upstream, {"basic": {"username": "u", "password": password}})
+
+        first, second = fleet(gateways, 2, redis.url, configure)
+        assert [gateway.get("/ok").status for gateway in (first, second)] == [200, 200]
+        good.clear()
+        for path in "abc":
+            assert first.get(f"/{path}").status == 502
+        # Nobody asks the second one meanwhile: the word reaches it, not a refusal.
+        eventually(lambda: any(event["event"] == "credential quarantined" for event in second.events()), what="the word of it")
+        sent = len(upstream.requests)
+        for path in "defgh":
+            assert problem_type(second.get(f"/{path}")) == "credential-quarantined"
+        assert len(upstream.requests) == sent
+
+
+def judged(good):
+    if good.is_set():
+        return answer(b"yes")
+    return answer(b"no", b'WWW-Authenticate: Basic realm="x"', status=b"401 No")
 
 
 def test_a_refused_basic_password_is_known_to_all(gateways, lab, redis):

@@ -132,6 +132,20 @@ import Testing
         #expect(probation.state == .quarantined)
     }
 
+    /// Another gateway of the fleet has met the refusals: what is in this one's cache goes, or every hit would send the password again.
+    @Test func rule5_AProvenSecretThatWasRefusedElsewhereLeavesTheCache() {
+        var probation = unproven()
+        _ = probation.succeeded()
+        #expect(probation.quarantined() == [.withdraw])
+        #expect(probation.arrived(first) == [.refuse([first], .credentialRejected)])
+        #expect(probation.quarantined() == [])
+    }
+
+    @Test func rule5_AnUnprovenSecretThatWasRefusedElsewhereIsRefusedToAllThatWait() {
+        var probation = unproven()
+        #expect(probation.quarantined() == [.refuse([first, second, third], .credentialRejected)])
+    }
+
     @Test func aNewSecretIsTriedByTheNextAlone() {
         var probation = unproven()
         _ = probation.refused(path: "/")

@@ -20,6 +20,8 @@ public struct BasicProbation: Sendable {
         case refuse([Ticket], GrantFailure)
         /// Persist the mark and take the record out of the cache.
         case quarantine
+        /// Take the record out of the cache; whoever has met the refusal has booked it.
+        case withdraw
     }
 
     /// `unproven`: no answer has shown yet that the upstream takes the secret. `quarantined`: it is not sent again.
@@ -83,11 +85,13 @@ public struct BasicProbation: Sendable {
         }
     }
 
-    /// The marks say that this secret was refused before. The request on trial, if any, has not gone out.
+    /// The marks say that this secret was refused before, or another gateway of the fleet has just met a refusal. The request on trial, if
+    /// any, has not gone out. A proven secret is in the cache, from where it would go out with every further request.
     public mutating func quarantined() -> [Action] {
+        let isPublished = state == .proven
         state = .quarantined
         refusedPaths = []
-        return refuseAll(.credentialRejected)
+        return (isPublished ? [.withdraw] : []) + refuseAll(.credentialRejected)
     }
 
     /// The try may not be made now; whoever waits for it is told so, and the next one asks again.

@@ -33,7 +33,13 @@ final class BasicGate {
         world.verdicts.expect(
             known < Self.enough, .refusedPassword,
             "\(wire.process) sends the password of \(Self.user) that it knows to be refused \(known) times")
+        let gateway = world.gateways[wire.process.gateway]
+        world.verdicts.expect(
+            !(World.hasStore(world.seed) && gateway.heldBack.isKnown(pair[1], of: Self.user, to: wire.process)),
+            .refusedPassword,
+            "\(wire.process) sends the password of \(Self.user) that a process before it had put into quarantine")
         guard pair[1] != world.issuer.passwords[Self.user] else { return nil }
+        world.refusedUsers.insert(Self.user)
         let index = refusals.count
         refusals.append(PasswordRefusal(password: pair[1], reader: wire.process))
         wire.whenNextRead { [self] in refusals[index].readAt = world.timeline.now }

@@ -155,7 +155,8 @@ final class Caller {
         let question = Question(
             id: "c\(number)n\(sent)", route: route.name, path: path, method: method, size: size,
             sentAt: world.timeline.now)
-        let body = method == "POST" ? draw.below(draw.once(in: 12) ? 200_000 : 2000) : nil
+        let most = draw.once(in: 12) ? 200_000 : draw.once(in: 200) ? 3_000_000 : 2000
+        let body = method == "POST" ? draw.below(most) : nil
         let user = route.client == "crowd" ? "u\(draw.below(World.users))" : nil
         let hasCredential = draw.once(in: 6) && route.client != "none"
         world.journal.note(

@@ -146,6 +146,7 @@ final class MobileSocial {
                 "\(wire.process) sends the password of \(Self.user) that was refused to \(refusal.reader)")
         }
         guard password != world.issuer.passwords[Self.user] else { return nil }
+        world.refusedUsers.insert(Self.user)
         let index = refusals.count
         refusals.append(PasswordRefusal(password: password, reader: wire.process))
         wire.whenNextRead { [self] in refusals[index].readAt = world.timeline.now }

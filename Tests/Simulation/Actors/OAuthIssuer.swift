@@ -241,6 +241,7 @@ final class OAuthIssuer {
                     "\(process) sends the password of \(user) that was refused to \(refusal.reader)")
             }
             guard passwords[user] == password else {
+                world.refusedUsers.insert(user)
                 let index = refusals.count
                 refusals.append(Refusal(password: password, reader: process))
                 return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#)) { [self] in

@@ -26,6 +26,8 @@ final class RedisServer {
     func isReadOnly(for time: UInt64) -> Bool { mood == .readOnly && world.timeline.now >= moodAt + time }
     /// It has lost what it was told, so that nothing is promised of what may be tried once.
     private(set) var hasLostData = false
+    /// When it was wiped while it ran, nanoseconds, until somebody has noticed.
+    private var wipedAt: UInt64?
     /// When something last happened after which nothing is promised of leases for a while.
     private(set) var troubledAt: UInt64?
     private let world: World
@@ -66,6 +68,7 @@ final class RedisServer {
         noteTrouble()
         hasLostData = true
         data.wipe()
+        wipedAt = world.timeline.now
     }
 
     /// Another process, without what the last one knew unless that was kept.
@@ -134,6 +137,14 @@ final class RedisServer {
     ) {
         if script == Self.turn { noteWish(process, keys[0]) }
         if script == Self.turn, case .list(let items) = reply, case .number(0) = items.first {
+            // Whoever has a session or a refused password brings it back first, or it is logged in anew, with that password.
+            if let wipedAt {
+                world.verdicts.expect(
+                    world.timeline.now > wipedAt + .milliseconds(2500), .fleetLease,
+                    "\(process) is given a turn \((world.timeline.now - wipedAt) / 1_000_000) ms after the server was wiped"
+                )
+            }
+            wipedAt = nil
             turns[process, default: [:]][keys[0]] = arguments[0]
         } else if script == Self.release, turns[process]?[keys[0]] == arguments[0] {
             turns[process]?[keys[0]] = nil

@@ -18,7 +18,7 @@ struct Simulate: ParsableCommand {
     @Option(help: "Real seconds after which no further seed is begun; 0: no bound.") var within = 0
     @Option(help: "Virtual seconds in which callers ask.") var seconds: UInt64 = 30
     @Option(help: "Virtual milliseconds from one fault to the next, on average; 0: none.") var pace: UInt64 = 1000
-    @Option(help: "Callers.") var callers = 60
+    @Option(help: "Callers; 0: as many as the seed has.") var callers = 0
     @Option(help: "Gateways.") var gateways = 3
     @Option(help: "Lines of the story that are told of a broken promise.") var lines = 40
     @Option(help: "Runs that shrinking may take; 0: the faults stay as they were drawn.") var shrink = 60
@@ -94,7 +94,7 @@ struct Simulate: ParsableCommand {
     }
 
     private func history(_ seed: UInt64, _ plan: FaultPlan, keeps lines: Int) throws -> World {
-        let size = World.Size(gateways: gateways, callers: callers, duration: .seconds(seconds))
+        let size = World.Size(gateways: gateways, callers: callers == 0 ? nil : callers, duration: .seconds(seconds))
         let world = try World(seed: seed, size: size, plan: plan, keepsLines: lines)
         try world.run()
         return world

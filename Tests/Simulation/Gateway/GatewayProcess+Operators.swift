@@ -10,24 +10,34 @@ import World
 /// What operators and service managers do to a gateway.
 extension GatewayProcess {
     /// `cardea tokens purge --all`.
-    func purge() {
+    /// - Parameter thenCut: the power goes in the moment of the answer.
+    func purge(thenCut: Bool = false) {
         guard let gateway else { return }
         let (keeper, name, ordered) = (gateway.keeper, self.name, world.timeline.now)
         purgedAt = ordered
+        let isHealthy = disk.isOnlyFull
         let done = UncheckedAction { [self] in
             lastPurge = Purge(orderedAt: ordered, answeredAt: world.timeline.now, process: name)
+            guard thenCut else { return }
+            world.timeline.after(0) { [self] in cutPower() }
+            world.timeline.after(.milliseconds(300)) { [self] in try? start() }
+        }
+        let failed = UncheckedAction { [self] in
+            world.verdicts.expect(
+                !isHealthy || !disk.isOnlyFull, .truth, "\(name) cannot purge on a disk that is no worse than full")
         }
         _ = gateway.keeperLoop.post {
             keeper.assumeIsolated { keeper in
                 _ = keeper.purge(.everything)
                 // Where the answer is that not all of it went, nothing is promised.
-                keeper.whenErased { reason in if reason == nil { done.run() } }
+                keeper.whenErased { reason in reason == nil ? done.run() : failed.run() }
             }
         }
     }
 
     /// The service manager stops the process, and starts another one a moment after its end.
-    func restart() {
+    /// - Parameter overlaps: the next one is there before, and finds the store in use.
+    func restart(overlaps: Bool) {
         guard let life = running, upgrade == nil else { return }
         world.journal.note(.process, UInt64(number), [], "\(life.name) is stopped")
         life.gateway.linger()
@@ -35,12 +45,13 @@ extension GatewayProcess {
             guard !life.isOver else { return }
             life.gateway.close()
             self.end(life, "ends")
-            world.timeline.after(.milliseconds(100)) { [self] in try? start() }
+            if !overlaps { world.timeline.after(.milliseconds(100)) { [self] in try? start() } }
         }
         let done = UncheckedAction(end)
         life.gateway.drain { [world = UncheckedReference(world)] in world.value.timeline.after(0) { done.run() } }
         // As `shutdown.timeout` does.
         world.timeline.after(.seconds(25)) { end() }
+        if overlaps { try? startBeside() }
     }
 
     /// Another process of the same program takes over, or fails to.

@@ -51,6 +51,8 @@ final class GatewayProcess {
     private var readings = 0
     /// When the process that serves began to.
     private(set) var bornAt: UInt64 = 0
+    /// What operators were told of passwords that are not sent.
+    var heldBack = HeldBackPasswords()
 
     struct Purge {
         let orderedAt: UInt64
@@ -77,6 +79,15 @@ final class GatewayProcess {
     /// Starts a process, which may fail as on a machine.
     func start() throws {
         guard running == nil else { return }
+        let life = try makeLife()
+        try life.begin(inheriting: nil)
+        try life.gateway.prepare()
+        try life.gateway.serve()
+        serves(life)
+    }
+
+    /// As `start`, while the last process goes on.
+    func startBeside() throws {
         let life = try makeLife()
         try life.begin(inheriting: nil)
         try life.gateway.prepare()
@@ -127,6 +138,9 @@ final class GatewayProcess {
         others.removeAll { $0 === life }
         if running === life { running = nil }
         life.isOver = true
+        if disk.hasKeptItsWord, disk.mood == .well {
+            heldBack.ended(life.name, at: world.timeline.now)
+        }
         disk.processEnds(life.diskProcess)
         world.journal.note(.process, UInt64(number), [], "\(life.name) \(how)")
         for wire in world.network.open where wire.process == life.name { wire.lost() }
@@ -182,10 +196,13 @@ final class GatewayProcess {
     func look(at line: [UInt8], of life: ProcessLife) {
         if line.contains(canary: "wall clock jumped") { jumpedAt = world.timeline.now }
         if !disk.hasLied, !disk.hasFailed {
-            let isLost = line.contains(canary: "store was damaged") || line.contains(canary: "store not used")
+            let isLost =
+                line.contains(canary: "store was damaged")
+                || line.contains(canary: "store not used") && !line.contains(canary: "another process")
             world.verdicts.expect(
                 !isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
+        lookAtQuarantine(line, life)
         if world.mustSucceed {
             world.verdicts.expect(
                 !line.contains(canary: "Z error"), .truth,
@@ -203,6 +220,24 @@ final class GatewayProcess {
             !line.contains(canary: Tokens.canary), .toldSecret, "\(life.name) writes a secret into its log")
         world.journal.note(
             .log, UInt64(number), [], "\(life.name) logs \(String(decoding: line, as: UTF8.self).dropLast())")
+    }
+
+    /// An operator who is told that a password was refused changes it or unlocks an account: it has to be so.
+    private func lookAtQuarantine(_ line: [UInt8], _ life: ProcessLife) {
+        guard line.contains(canary: "credential quarantined identity=") else { return }
+        let text = String(decoding: line, as: UTF8.self)
+        for (identity, user, secret) in [
+            ("otto", BasicGate.user, "BASIC"), ("svc", MobileSocial.user, "SERVICE"), ("person", "anna", "PASSWORD"),
+        ] where text.contains("identity=\(identity) ") {
+            if let password = environment.withLock({ $0[secret] }) {
+                heldBack.told(of: user, password, life.name, at: world.timeline.now)
+            }
+            let isOfPassword = identity != "person" || !line.contains(canary: "invalid_client")
+            guard line.contains(canary: "credential rejected"), isOfPassword else { continue }
+            world.verdicts.expect(
+                world.refusedUsers.contains(user), .truth,
+                "\(life.name) says that the password of \(user) was refused, and nobody has refused it")
+        }
     }
 
     // MARK: - Callers and operators

@@ -1,3 +1,29 @@
+/// What the faults of a rough seed have to do with each other. Faults that never meet find little: a password that is refused shows something
+/// only where the gateway starts anew, a full disk only where something is to be deleted. So most seeds draw from few kinds, and half of
+/// those let one gateway have all of them.
+enum FaultTheme: CaseIterable {
+    case everything, credentials, disk, fleet, network, processes
+
+    /// Places in `Fault.Kind.rough`'s table; nil: all of them.
+    fileprivate var places: [Int]? {
+        switch self {
+        case .everything: nil
+        case .credentials: [0, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27]
+        case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 20, 22, 22, 27, 31]
+        case .fleet: [9, 10, 13, 15, 23, 26, 27, 28, 28, 29, 30]
+        case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
+        case .processes: [3, 13, 15, 17, 18, 20, 20, 21, 22, 24, 25, 26, 31]
+        }
+    }
+
+    /// - Parameter isFleet: without one there is no shared server that something could befall.
+    static func drawn(_ draw: inout Draw, isFleet: Bool) -> FaultTheme {
+        guard !draw.once(in: 4) else { return .everything }
+        let theme = draw.element(of: Array(allCases.dropFirst()))
+        return theme == .fleet && !isFleet ? .disk : theme
+    }
+}
+
 /// Which faults a seed brings, by its draws.
 extension Fault.Kind {
     /// It is of little use when it is over at once.
@@ -24,13 +50,18 @@ extension Fault.Kind {
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
         case 3: .dies(World.secondAddress)
-        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: false))
+        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: draw.once(in: 2)))
         default: .refuses(World.secondAddress)
         }
     }
 
-    static func rough(_ draw: inout Draw, _ gateways: Int, isFleet: Bool) -> Fault.Kind {
-        switch draw.below(isFleet ? 31 : 28) {
+    /// - Parameter gateways: those that may have what befalls one gateway.
+    static func rough(
+        _ draw: inout Draw, _ theme: FaultTheme, _ gateways: Range<Int>, isFleet: Bool
+    ) -> Fault.Kind {
+        let gateway = gateways.lowerBound + draw.below(gateways.count)
+        let place = theme.places.map { draw.element(of: $0) } ?? draw.below(isFleet ? 31 : 28)
+        return switch place {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))
         case 2: .issuer(.silence)
@@ -47,34 +78,32 @@ extension Fault.Kind {
                 .refuses(draw.element(of: servers)), .isSilent(draw.element(of: servers)),
                 .dies(draw.element(of: servers)),
             ])
-        case 9: .breaksConnections(of: draw.below(gateways))
+        case 9: .breaksConnections(of: gateway)
         case 10: .breaksConnectionsTo(draw.element(of: servers))
         case 11: draw.once(in: 2) ? .slow(draw.below(.milliseconds(800))) : .shortPieces(1 + draw.below(40))
         case 12: .noNames(draw.element(of: names))
         case 13: .revokes(draw.element(of: clients))
         case 14:
-            .wallClock(
-                gateway: draw.below(gateways), nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
-        case 15: .kill(draw.below(gateways))
-        case 17: .powerCut(draw.below(gateways))
-        case 18: .disk(gateway: draw.below(gateways), draw.element(of: [.lies, .fails, .hangs]))
-        case 19: .fullDisk(gateway: draw.below(gateways), left: draw.below(40_000))
-        case 20: .restart(draw.below(gateways))
-        case 21: .reload(draw.below(gateways))
-        case 22: .purge(draw.below(gateways))
-        case 23: .cut(gateway: draw.below(gateways), draw.element(of: servers))
+            .wallClock(gateway: gateway, nanoseconds: Int64(draw.below(.seconds(7200))) - 3_600_000_000_000)
+        case 15: .kill(gateway)
+        case 17: .powerCut(gateway)
+        case 18: .disk(gateway: gateway, draw.element(of: [.lies, .fails, .hangs, .hangs]))
+        case 19: .fullDisk(gateway: gateway, left: draw.below(40_000))
+        case 20: .restart(gateway, overlaps: draw.once(in: 3))
+        case 21: .reload(gateway)
+        case 22: .purge(gateway, thenCut: draw.once(in: 2))
+        case 23: .cut(gateway: gateway, draw.element(of: servers))
         case 24:
-            .upgrade(
-                draw.below(gateways),
-                draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
-        case 25: .upgrade(draw.below(gateways), nil)
-        case 26: .stops(draw.below(gateways), withMachine: draw.once(in: 2))
+            .upgrade(gateway, draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
+        case 25: .upgrade(gateway, nil)
+        case 26: .stops(gateway, withMachine: draw.once(in: 2))
         case 27:
             draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
         case 28: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3))), .alters]))
         case 29: .redisWiped
         case 30: .redisRestarted(keepsData: draw.once(in: 2))
-        default: .descriptors(gateway: draw.below(gateways), loop: draw.below(World.loops + 1))
+        case 31: .purge(gateway, thenCut: true)
+        default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))
         }
     }
 }

@@ -27,13 +27,15 @@ struct Fault: CustomStringConvertible {
         case wallClock(gateway: Int, nanoseconds: Int64)
         case kill(Int)
         case powerCut(Int)
-        case restart(Int)
+        /// The service manager starts another process; the next one may be there before the last one has ended.
+        case restart(Int, overlaps: Bool)
         /// Another process takes over, or fails to.
         case upgrade(Int, SimulatedUpgrade.Failure?)
         /// Processes do not run for a while, and perhaps neither does the machine.
         case stops(Int, withMachine: Bool)
         case reload(Int)
-        case purge(Int)
+        /// The power may be cut in the moment in which the purge is answered.
+        case purge(Int, thenCut: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
         /// The disk has only this much space left, in octets.
         case fullDisk(gateway: Int, left: Int)
@@ -92,12 +94,16 @@ struct FaultPlan {
             return
         }
         let isMild = draw.once(in: 5)
+        let isFleet = World.isFleet(seed)
+        let theme = FaultTheme.drawn(&draw, isFleet: isFleet)
+        let one = draw.below(gateways)
+        let befallen = theme != .everything && draw.once(in: 2) ? one..<one + 1 : 0..<gateways
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
             let kind =
                 isMild
-                ? Fault.Kind.mild(&draw) : Fault.Kind.rough(&draw, gateways, isFleet: World.isFleet(seed))
+                ? Fault.Kind.mild(&draw) : Fault.Kind.rough(&draw, theme, befallen, isFleet: isFleet)
             let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
@@ -144,11 +150,11 @@ struct FaultPlan {
         case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
         case .kill(let gateway): world.gateways[gateway].kill()
         case .powerCut(let gateway): world.gateways[gateway].cutPower()
-        case .restart(let gateway): world.gateways[gateway].restart()
+        case .restart(let gateway, let overlaps): world.gateways[gateway].restart(overlaps: overlaps)
         case .upgrade(let gateway, let failure): world.gateways[gateway].upgradeInPlace(failure: failure)
         case .stops(let gateway, let withMachine): world.gateways[gateway].stop(withMachine: withMachine)
         case .reload(let gateway): world.gateways[gateway].reload()
-        case .purge(let gateway): world.gateways[gateway].purge()
+        case .purge(let gateway, let thenCut): world.gateways[gateway].purge(thenCut: thenCut)
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
         case .fullDisk(let gateway, let left):
             let disk = world.gateways[gateway].disk
@@ -181,8 +187,12 @@ struct FaultPlan {
             for gateway in world.gateways { gateway.setSecret(name, password) }
         case .secretFlaps: for gateway in world.gateways { gateway.endsFlapping() }
         case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()
-        case .disk(let gateway, _): world.gateways[gateway].disk.mood = .well
-        case .fullDisk(let gateway, _): world.gateways[gateway].disk.capacity = SimulatedDisk.size
+        case .disk(let gateway, _):
+            world.gateways[gateway].disk.mood = .well
+            world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
+        case .fullDisk(let gateway, _):
+            world.gateways[gateway].disk.capacity = SimulatedDisk.size
+            world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
         case .redis: world.redis?.mood = .well
         case .stops(let gateway, _): world.gateways[gateway].goOn()
         case .descriptors(let gateway, _): for kernel in world.gateways[gateway].kernels { kernel.socketErrors = [] }

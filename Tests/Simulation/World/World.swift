@@ -21,6 +21,8 @@ final class World {
     /// Until when an issuer may be sent a secret that is none, nanoseconds.
     var wrongSecretsUntil: UInt64 = 0
     var secretsWereWrong: Bool { timeline.now < wrongSecretsUntil }
+    /// Users whose password somebody has refused, whichever it was.
+    var refusedUsers: Set<String> = []
     private var turns: Draw
     /// Host names that resolve now.
     var lostNames: Set<String> = []
@@ -62,7 +64,8 @@ final class World {
 
     struct Size {
         var gateways = 3
-        var callers = 60
+        /// Nil: as many as the seed has.
+        var callers: Int?
         /// Nanoseconds of virtual time in which callers ask.
         var duration: UInt64 = .seconds(30)
     }
@@ -110,7 +113,7 @@ final class World {
             }
             gateways.append(gateway)
         }
-        callers = (0..<size.callers).map { Caller(self, number: $0) }
+        callers = (0..<(size.callers ?? Self.callers(seed))).map { Caller(self, number: $0) }
     }
 
     /// Users with a token of their own.
@@ -119,6 +122,9 @@ final class World {
     static let secondAddress = "10.0.1.12:9000"
     static let redisAddress = "10.0.2.1:6379"
     private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
+
+    /// One seed of three has the standard load. Few callers let more histories happen in the same time; what needs a crowd needs many.
+    static func callers(_ seed: UInt64) -> Int { seed % 3 == 1 ? 60 : 16 }
 
     /// Two seeds of three have a fleet; with the third each gateway is alone.
     static func isFleet(_ seed: UInt64) -> Bool { seed % 3 != 0 }
@@ -188,6 +194,7 @@ final class World {
                 network: {allow_cleartext: true}
               otto:
                 basic: {username: \(BasicGate.user), password: env:BASIC}
+            \(crowdOfIdentities)
             routes:
               - {match: {path: /service/}, to: "http://api0.example:9000", use: service}
               - {match: {path: /person/}, to: "http://api1.example:9000", use: person}
@@ -198,6 +205,12 @@ final class World {
               - {match: {path: /}, to: "http://api0.example:9000", use: none}
 
             """
+    }
+
+    /// Every seventh seed has more identities whose secrets a start reads than the blocking thread lets wait.
+    private var crowdOfIdentities: String {
+        guard seed % 7 == 2 else { return "" }
+        return (0..<300).map { "  more\($0): {static: {value: env:SECRET}}" }.joined(separator: "\n")
     }
 
     func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {

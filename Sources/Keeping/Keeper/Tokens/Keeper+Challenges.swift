@@ -388,6 +388,11 @@ extension Keeper {
                 token.identity.noteRefusal(byUpstream: "the upstream refused the user name or password", at: now)
                 markRejected(token.identity)
                 log(.credentialQuarantined, token)
+            case .withdraw:
+                cache.clear(slot: token.slot)
+                token.identity.noteRefusal(
+                    byUpstream: "the upstream refused the user name or password to another gateway", at: now)
+                log(.credentialQuarantined, token)
             }
         }
         settleTrial(of: token)
