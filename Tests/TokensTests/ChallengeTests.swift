@@ -280,6 +280,17 @@ import Testing
         #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
     }
 
+    @Test func aWiderScopeIsAskedForBesideThoseThatAnotherGatewayHasGot() {
+        var bench = Bench()
+        _ = bench.miss(0, at: 0)
+        var grant = bench.grant(at: 0)
+        (grant.asked, grant.granted, grant.isShared) = ([], ["a"], true)
+        _ = bench.machine.landed(bench.token(1), grant, at: 0)
+        let report = ChallengeReport(generation: grant.generation, demand: .lacking(["b"]))
+        #expect(bench.challenge(0, report, at: 5) == ["fly #2 steppedUp"])
+        #expect(bench.machine.flight?.scopes == ["a", "b"])
+    }
+
     @Test func scopesThatWereAskedForAreNotAskedForAgainInVain() {
         var bench = Bench.warm()
         var report = ChallengeReport(generation: 1, demand: .lacking(["a"]))

@@ -114,7 +114,10 @@ extension AccessTokenMachine {
         guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
-        return start(.steppedUp, for: report.demand, along: report.along, at: now)
+        // What another gateway has asked for stays with the token, too: else two that are challenged for different scopes would take them
+        // from each other, with a grant each time.
+        let ofOthers = report.demand.lacksScope && held.grant.asked.isEmpty ? held.grant.granted : []
+        return start(.steppedUp, for: report.demand, along: report.along.union(ofOthers), at: now)
     }
 
     /// The grant for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.

@@ -22,15 +22,21 @@ final class Caller {
         let path: String?
         let method: String
         let size: Int
+        /// The body is longer than what is kept for a second try.
+        let isLongUpload: Bool
+        /// Of a handshake that authenticates the connection.
+        var step: HandshakeStep?
         let sentAt: UInt64
     }
 
+    enum HandshakeStep: String { case first, last }
+
     /// A question as it is to be put on the wire.
     struct Request {
-        let question: Question
+        var question: Question
         let target: String
-        /// The caller's own credential, which has to give way.
-        let credential: String?
+        /// The caller's own credential, which has to give way where there is one of ours.
+        var credential: String?
         /// For whom a token is wanted, where each user has one.
         let user: String?
         /// Octets; nil where the method has none.
@@ -56,13 +62,14 @@ final class Caller {
         self.talk = talk
         talk.whenIdle = {}
         for route in World.routes {
-            // Where tokens have no end that is told, another gateway's may be dead as well; the request after that has a new one.
-            if route.client == MobileSocial.client {
-                let first = request(route, method: "GET", size: 100)
-                unjudged.insert(first.question.id)
-                talk.ask([first])
+            // Where tokens have no end that is told, another gateway's may be dead as well; the request after that, for the same realm, has
+            // a new one.
+            let isGate = route.client == MobileSocial.client
+            let asked = (0..<(isGate ? 2 : 1)).map { _ in
+                request(route, path: isGate ? Place.open[0] : nil, method: "GET", size: 100)
             }
-            talk.ask([request(route, method: "GET", size: 100)])
+            if isGate { unjudged.insert(asked[0].question.id) }
+            for one in asked { talk.ask([one]) }
         }
     }
 
@@ -100,6 +107,7 @@ final class Caller {
         // Somebody who does not wait for the answer.
         let isImpatient = draw.once(in: 40)
         talk.whenIdle = isImpatient ? {} : { [weak self] in self?.later() }
+        if talk is HTTP1Talk, !isImpatient, draw.once(in: 40) { return talk.ask([handshake(.first)]) }
         talk.ask((0..<count).map { _ in request(isLong: talk is HTTP1Talk && draw.once(in: 4000)) })
         guard isImpatient else { return }
         let patience = draw.below(.milliseconds(8))
@@ -143,7 +151,17 @@ final class Caller {
         return request(route, path: path(on: route), method: method, size: size)
     }
 
+    private func handshake(_ step: HandshakeStep) -> Request {
+        var request = request(World.routes.first { $0.client == "none" } ?? World.routes[0], method: "GET", size: 50)
+        request.question.step = step
+        request.credential = "NTLM \(step)"
+        return request
+    }
+
     private func path(on route: World.Route) -> String? {
+        if draw.once(in: 30), World.wideRoutes.contains(route.name) {
+            return draw.element(of: Place.wide.keys.sorted())
+        }
         if draw.once(in: 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
             return draw.element(of: Place.closed)
         }
@@ -152,11 +170,11 @@ final class Caller {
 
     private func request(_ route: World.Route, path: String? = nil, method: String, size: Int) -> Request {
         sent += 1
-        let question = Question(
-            id: "c\(number)n\(sent)", route: route.name, path: path, method: method, size: size,
-            sentAt: world.timeline.now)
         let most = draw.once(in: 12) ? 200_000 : draw.once(in: 200) ? 3_000_000 : 2000
         let body = method == "POST" ? draw.below(most) : nil
+        let question = Question(
+            id: "c\(number)n\(sent)", route: route.name, path: path, method: method, size: size,
+            isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
         let user = route.client == "crowd" ? "u\(draw.below(World.users))" : nil
         let hasCredential = draw.once(in: 6) && route.client != "none"
         world.journal.note(
@@ -179,6 +197,9 @@ final class Caller {
             world.verdicts.expect(
                 isWhole && !answer.endsWithConnection, .rightAnswer,
                 "\(question.id) got \(answer.body.count) octets of another answer, or without an end")
+        }
+        if question.step == .first, answer.status == 401, let talk, !talk.isOver {
+            return talk.ask([handshake(.last)])
         }
         if let only {
             // A login that was cut off may have counted as an attempt: what cannot be known waits for an operator, who is told.
@@ -206,7 +227,7 @@ final class Caller {
         // The server that was gone may have done it, or seen a password that nobody has accepted yet.
         case 502 where route.name == "basic": return true
         case 502 where route.name == "person": if question.method == "POST" { return true }
-        case 401, 502: break
+        case 401, 502: if question.isLongUpload { return true }
         default: return false
         }
         if let path = question.path, Place.closed.contains(path) { return true }

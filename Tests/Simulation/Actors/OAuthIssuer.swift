@@ -105,7 +105,7 @@ final class OAuthIssuer {
         // Another edition of an identity has tokens of its own.
         if form["edition"] != nil { client += "+odd" }
         if let user = form["user"] { client += "/\(user)" }
-        looksAtGrants(client, wire, process, beganAt: arrival.spokeAt)
+        looksAtGrants(client, form.scopes, wire, process, beganAt: arrival.spokeAt)
         let answer = self.answer(kind, client, form, wire, process)
         let delay = .milliseconds(1) + draw.below(.milliseconds(20))
         switch mood {
@@ -141,7 +141,9 @@ final class OAuthIssuer {
         return pair.count == 2 && clients[pair[0]] == pair[1] ? pair[0] : nil
     }
 
-    private func looksAtGrants(_ client: String, _ wire: Wire, _ process: ProcessName, beganAt: UInt64) {
+    private func looksAtGrants(
+        _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName, beganAt: UInt64
+    ) {
         let key = Grant.Key(gateway: wire.gateway, client: client)
         let holder = world.gateways[wire.gateway]
         // Behind a purge or a reload another key may be meant: what was under way before is not used.
@@ -151,7 +153,7 @@ final class OAuthIssuer {
                 .oneGrant,
                 "g\(wire.gateway) asks for \(client) while its last request is under way")
         }
-        looksForGoodToken(client, wire, process)
+        looksForGoodToken(client, scopes, wire, process)
         grants[key] = Grant(
             wire: wire, process: process, client: client, beganAt: beganAt)
         guard let redis = world.redis, redis.isCalm else { return }
@@ -163,7 +165,9 @@ final class OAuthIssuer {
     }
 
     /// Nobody asks for a token while the one in service is good: its own last one, or in a fleet that is calm the last one of all.
-    private func looksForGoodToken(_ client: String, _ wire: Wire, _ process: ProcessName) {
+    private func looksForGoodToken(
+        _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName
+    ) {
         if let redis = world.redis, !redis.isCalm { return }
         // What was used least has given way.
         guard !client.contains("/") || world.limits.subjects > World.users else { return }
@@ -171,7 +175,8 @@ final class OAuthIssuer {
             $0.client == client && knows(process, what: $0.process, readAt: $0.readAt)
         }
         guard let token = known.compactMap(\.token).max(by: { $0.given < $1.given }),
-            let now = world.tokens.access[token.text], token.given > world.gateways[wire.gateway].letGoAt
+            scopes.isSubset(of: token.scopes), let now = world.tokens.access[token.text],
+            token.given > world.gateways[wire.gateway].letGoAt
         else { return }
         let life = token.end - token.given
         let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
@@ -229,7 +234,7 @@ final class OAuthIssuer {
         default: break
         }
         switch kind {
-        case "client_credentials": return granted(client, wire, process, family: nil)
+        case "client_credentials": return granted(client, form.scopes, wire, process, family: nil)
         case "password":
             looksAtLease(kind, client, process)
             let (user, password) = (form["username"] ?? "", form["password"] ?? "")
@@ -248,7 +253,7 @@ final class OAuthIssuer {
                     refusals[index].readAt = world.timeline.now
                 }
             }
-            return granted(client, wire, process, family: [])
+            return granted(client, [], wire, process, family: [])
         case "refresh_token":
             looksAtLease(kind, client, process)
             return refreshed(client, form["refresh_token"] ?? "", wire, process)
@@ -279,15 +284,16 @@ final class OAuthIssuer {
             return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
         }
         world.verdicts.expect(true, .spentRefreshToken, "")
-        return granted(client, wire, process, family: family)
+        return granted(client, [], wire, process, family: family)
     }
 
     /// - Parameter family: nil: no refresh token is given.
     private func granted(
-        _ client: String, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
+        _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
     ) -> Made {
         let token = world.tokens.give(
-            to: client.replacing("+odd", with: ""), gateway: wire.gateway, now: world.timeline.now, life: life)
+            to: client.replacing("+odd", with: ""), scopes: scopes, gateway: wire.gateway, now: world.timeline.now,
+            life: life)
         let key = Grant.Key(gateway: wire.gateway, client: client)
         grants[key]?.token = token
         var text = #"{"access_token":"\#(token.text)","token_type":"Bearer","expires_in":\#(life / 1_000_000_000)"#
@@ -319,6 +325,8 @@ struct Form {
     }
 
     subscript(name: String) -> String? { members[name] }
+
+    var scopes: Set<Substring> { Set((members["scope"] ?? "").split(separator: " ")) }
 
     private static func decoded(_ text: Substring) -> String {
         var bytes: [UInt8] = []

@@ -8,10 +8,16 @@ struct Place {
     let user: Substring
     /// The path takes no token, whoever's it is.
     let isClosed: Bool
+    /// What a token has to be good for besides.
+    let scope: String?
+    /// The number of the caller that asks.
+    var caller: Int? { Int(id.dropFirst().prefix { $0 != "n" }) }
 
     /// Paths that many requests have, and those of them that take no token.
     static let open = ["p0", "p1", "p2", "p3"]
     static let closed = ["closed0", "closed1", "closed2"]
+    /// Paths that take only a token that is good for more.
+    static let wide = ["wide0": "reading", "wide1": "writing"]
 
     init?(_ target: Substring) {
         let (path, query) =
@@ -23,6 +29,7 @@ struct Place {
         else { return nil }
         (self.route, self.id, self.size) = (route, id, size)
         user = details.count > 2 ? details[details.startIndex + 2] : ""
+        scope = query.isEmpty ? nil : parts.last.flatMap { Self.wide[String($0)] }
         isClosed = !query.isEmpty && parts.last.map { Self.closed.contains(String($0)) } == true
     }
 

@@ -9,6 +9,18 @@ struct RedisData {
     private var keys: [[UInt8]: (value: Value, end: Int64?)] = [:]
 
     var count: Int { keys.count }
+
+    /// Puts former values back, as somebody may who writes there and can open none. Where a version stands beside one, it is made a high one.
+    mutating func replay(_ former: RedisData) {
+        for (key, entry) in former.keys {
+            guard case .hash(var fields) = entry.value, let now = keys[key], case .hash = now.value else { continue }
+            if let index = fields.firstIndex(where: { $0.field == Array("version".utf8) }) {
+                fields[index].value = Array("1000000".utf8)
+                fields.removeAll { $0.field == Array("sealed".utf8) }
+            }
+            keys[key] = (.hash(fields), now.end)
+        }
+    }
     mutating func wipe() { keys = [:] }
 
     /// The answer of a command.

@@ -71,6 +71,15 @@ final class RedisServer {
         wipedAt = world.timeline.now
     }
 
+    /// What it knew at a former time; nothing of that may make anybody go back.
+    private var former: RedisData?
+    func remember() { former = data }
+    func replay() {
+        noteTrouble()
+        if let former { data.replay(former) }
+        former = nil
+    }
+
     /// Another process, without what the last one knew unless that was kept.
     func restart(keepsData: Bool) {
         noteTrouble()

@@ -4,6 +4,7 @@ final class Tokens {
         let text: String
         /// The client that it was given to; also the route that it is for.
         let client: String
+        let scopes: Set<Substring>
         let gateway: Int
         let given: UInt64
         /// Nanoseconds; the issuer said so.
@@ -26,14 +27,21 @@ final class Tokens {
 
     init(seed: UInt64) { draw = Draw(seed, Purpose.issuers) }
 
+    /// A text that this run has not used before, and that anybody may know.
+    func name(_ kind: String) -> String {
+        count += 1
+        return "\(kind)\(count)-\(String(draw.next(), radix: 36))"
+    }
+
     /// A text that nobody can guess, and that this run has not used before.
     func secret(_ kind: String) -> String {
         count += 1
         return "\(kind)\(count)-\(Self.canary)-\(String(draw.next(), radix: 36))"
     }
 
-    func give(to client: String, gateway: Int, now: UInt64, life: UInt64) -> Access {
-        let token = Access(text: secret("at"), client: client, gateway: gateway, given: now, end: now + life)
+    func give(to client: String, scopes: Set<Substring> = [], gateway: Int, now: UInt64, life: UInt64) -> Access {
+        let token = Access(
+            text: secret("at"), client: client, scopes: scopes, gateway: gateway, given: now, end: now + life)
         access[token.text] = token
         return token
     }

@@ -21,6 +21,9 @@ final class Upstream {
     private let gate: BasicGate
     /// How often each request that may be made once was done.
     private var done: [String: Int] = [:]
+    /// Connections that callers authenticate, by their numbers, with the caller's.
+    private var handshakes: [UInt64: Int] = [:]
+    private var owners: [UInt64: Int] = [:]
     private(set) var served: UInt64 = 0
     private(set) var refused: UInt64 = 0
 
@@ -133,7 +136,7 @@ final class Upstream {
             world.verdicts.expect(
                 values.allSatisfy { !Array($0.utf8).contains(canary: Tokens.canary) }, .credentialPlace,
                 "\(name) got a credential on a route without one")
-            return nil
+            return handshake(values, place, wire)
         }
         let challenge = Answer.text(401, [#"WWW-Authenticate: Bearer error="invalid_token""#], Array("no!\n".utf8))
         world.verdicts.expect(values.count == 1, .credentialPlace, "\(name) got \(values.count) credentials")
@@ -147,9 +150,28 @@ final class Upstream {
             return challenge
         }
         if let refusal = tokenRefusal(token, challenge, arrival, client: client, wire) { return refusal }
+        if let scope = place.scope, !token.scopes.contains(Substring(scope)) {
+            let more = #"Bearer error="insufficient_scope", scope="\#(scope)""#
+            return Answer.text(403, ["WWW-Authenticate: \(more)"], Array("more!\n".utf8))
+        }
         guard place.isClosed else { return nil }
         world.tokens.noteRefusal(of: text)
         return challenge
+    }
+
+    /// NTLM authenticates the connection, in two steps: whoever asks on it afterwards is served as the caller who did.
+    private func handshake(_ values: [String], _ place: Place, _ wire: Wire) -> [UInt8]? {
+        if let owner = owners[wire.number] {
+            world.verdicts.expect(
+                owner == place.caller, .credentialPlace, "\(name) serves \(place.id) as the caller \(owner)")
+        }
+        guard let value = values.first, value.hasPrefix("NTLM "), let caller = place.caller else { return nil }
+        if value == "NTLM last", handshakes.removeValue(forKey: wire.number) == caller {
+            owners[wire.number] = caller
+            return nil
+        }
+        handshakes[wire.number] = caller
+        return Answer.text(401, ["WWW-Authenticate: NTLM challenge"], Array("no!\n".utf8))
     }
 
     /// - Returns: nil where the token is good.

@@ -100,7 +100,7 @@ extension Fault.Kind {
         case 27:
             draw.once(in: 4) ? .secretFlaps : .password(draw.element(of: ["anna", BasicGate.user, MobileSocial.user]))
         case 28: .redis(draw.element(of: [.silence, .readOnly, .late(draw.below(.seconds(3))), .alters]))
-        case 29: .redisWiped
+        case 29: draw.once(in: 3) ? .redisReplayed : .redisWiped
         case 30: .redisRestarted(keepsData: draw.once(in: 2))
         case 31: .purge(gateway, thenCut: true)
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))

@@ -43,6 +43,8 @@ struct Fault: CustomStringConvertible {
         case descriptors(gateway: Int, loop: Int)
         case redis(RedisServer.Mood)
         case redisWiped
+        /// Somebody who writes there puts back what was there at the fault's beginning.
+        case redisReplayed
         case redisRestarted(keepsData: Bool)
 
         /// Whether leases of the fleet may be lost or late by it.
@@ -164,6 +166,7 @@ struct FaultPlan {
             if loop < kernels.count { kernels[loop].socketErrors = [24, 24, 0, 24] }
         case .redis(let mood): world.redis?.mood = mood
         case .redisWiped: world.redis?.wipe()
+        case .redisReplayed: world.redis?.remember()
         case .redisRestarted(let keepsData): world.redis?.restart(keepsData: keepsData)
         }
     }
@@ -194,6 +197,7 @@ struct FaultPlan {
             world.gateways[gateway].disk.capacity = SimulatedDisk.size
             world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
         case .redis: world.redis?.mood = .well
+        case .redisReplayed: world.redis?.replay()
         case .stops(let gateway, _): world.gateways[gateway].goOn()
         case .descriptors(let gateway, _): for kernel in world.gateways[gateway].kernels { kernel.socketErrors = [] }
         case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .redisWiped, .redisRestarted,

@@ -46,6 +46,9 @@ final class World {
     /// Routes with paths that refuse every token, where something may go wrong.
     static let closedRoutes = ["service", "second"]
 
+    /// Routes with paths that take only tokens that are good for more.
+    static let wideRoutes = ["service"]
+
     struct Route {
         /// The first part of its paths.
         let name: String
@@ -166,6 +169,7 @@ final class World {
                   token_url: "http://issuer.example:9001/token"
                   client_id: service
                   client_secret: env:SECRET
+                  allowed_scopes: [reading, writing]
                   \(edition % 2 == 0 || redis != nil ? "" : "extra: {edition: odd}")
                 network: {allow_cleartext: true, timeout: \(10 + edition % 3)s}
               person:
