@@ -56,6 +56,9 @@ final class SimulatedVFS {
         return Unmanaged<SimulatedVFS>.fromOpaque(place).takeUnretainedValue()
     }
 
+    /// Called once, on the thread that opens a file next.
+    var whenOpened: (() -> Void)?
+
     /// The process that this one was made for lives, and the disk works.
     private var works: Bool { disk.isAlive(process) && disk.noteFailure() }
 
@@ -84,6 +87,9 @@ final class SimulatedVFS {
         open.pointee.file = Unmanaged.passRetained(found)
         open.pointee.methods = UnsafePointer(fileMethods)
         out?.pointee = flags
+        let body = whenOpened
+        whenOpened = nil
+        body?()
         return SQLITE_OK
     }
 

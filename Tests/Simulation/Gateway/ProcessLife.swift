@@ -104,6 +104,16 @@ final class ProcessLife {
         readLog()
     }
 
+    /// Calls `body` once, on the thread that opens the store's file next, when it does.
+    func whenStoreOpens(_ body: @escaping () -> Void) { vfs.whenOpened = body }
+
+    /// The loops of its machine, until none has anything to do.
+    func turnAll() {
+        guard isOver else { return owner.turnUntilQuiet() }
+        // What a dead process's thread waits for comes to nothing, but it comes.
+        loops.first?.loop.turnOnce()
+    }
+
     func planStore() {
         guard let gateway, let store = gateway.store, store.hasWork, !storeWaits else { return }
         storeWaits = true
@@ -124,6 +134,7 @@ final class ProcessLife {
 
     /// What the log's thread would write. Secrets are looked for in it.
     func readLog() {
+        guard !isOver else { return }
         while let event = log.events.next() {
             formatter.write(event)
             owner.look(at: formatter.line.bytes, of: self)

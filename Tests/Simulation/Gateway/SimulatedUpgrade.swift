@@ -17,6 +17,8 @@ final class SimulatedUpgrade {
     private let failure: Failure?
     private var new: ProcessLife?
     private var errand: Errand?
+    /// Takes the store back on the old process's main thread.
+    private var takingBack: Errand?
     private var machine = UpgradeMachine()
     /// Counts waits, so that one that was called off ends nothing.
     private var wait = 0
@@ -34,7 +36,17 @@ final class SimulatedUpgrade {
 
     private func perform(_ event: UpgradeMachine.Event) {
         guard !isOver else { return }
-        for action in machine.on(event) { perform(action) }
+        perform(machine.on(event)[...])
+    }
+
+    private func perform(_ actions: ArraySlice<UpgradeMachine.Action>) {
+        guard !isOver, let first = actions.first else { return }
+        let rest = actions.dropFirst()
+        guard case .takeBack = first else {
+            perform(first)
+            return perform(rest)
+        }
+        takeBack { [self] in perform(rest) }
     }
 
     /// Nothing goes on while the processes are stopped.
@@ -55,7 +67,7 @@ final class SimulatedUpgrade {
         case .giveStore: takeStore()
         case .serve: serve()
         case .kill: die()
-        case .takeBack: old.whileTurning { [gateway = old.gateway] in gateway?.takeStoreBack() }
+        case .takeBack: break
         case .report(let reason):
             world.journal.note(.process, UInt64(owner.number), [], "\(old.name)'s upgrade fails: \(reason)")
             over()
@@ -73,6 +85,28 @@ final class SimulatedUpgrade {
     private func over() {
         isOver = true
         if owner.upgrade === self { owner.upgrade = nil }
+    }
+
+    /// The disk takes its time with the store that is taken back, and what the old process has under way ends meanwhile.
+    private func takeBack(_ done: @escaping () -> Void) {
+        old.turnAll()
+        let place = UncheckedReference(old)
+        let errand = Errand { errand in
+            place.value.whenStoreOpens { errand.pause() }
+            place.value.gateway.takeStoreBack()
+        }
+        takingBack = errand
+        errand.goOn { [old] in old.turnAll() }
+        later(.milliseconds(1) + owner.draw.below(.milliseconds(15))) { [self] in
+            endTakingBack()
+            old.turnAll()
+            done()
+        }
+    }
+
+    private func endTakingBack() {
+        while let errand = takingBack, !errand.isDone { errand.goOn { [old] in old.turnAll() } }
+        takingBack = nil
     }
 
     // MARK: - The new process
@@ -133,12 +167,14 @@ final class SimulatedUpgrade {
     /// Neither process is there any more.
     func allIsGone() {
         over()
-        // Its thread comes to an end all the same.
+        // Their threads come to an end all the same.
         while let errand, !errand.isDone { errand.goOn {} }
+        endTakingBack()
     }
 
     /// The old process is dead: the new one goes on as after any start.
     func oldIsGone() {
+        endTakingBack()
         guard let new, !isOver else { return over() }
         while let errand, !errand.isDone { errand.goOn {} }
         if machine.state != .away, (try? new.gateway?.prepare()) == nil { return over() }
