@@ -63,7 +63,9 @@ final class SimulatedUpgrade {
         case .releaseStore:
             let released = UncheckedAction { [self] in later(0) { [self] in perform(.storeReleased) } }
             old.gateway.releaseStore { released.run() }
-            if failure == .whileOldEnds { later(.milliseconds(1)) { [self] in die() } }
+            if failure == .whileOldEnds {
+                later(.milliseconds(1) + owner.draw.below(.milliseconds(300))) { [self] in die() }
+            }
         case .giveStore: takeStore()
         case .serve: serve()
         case .kill: die()
@@ -97,7 +99,7 @@ final class SimulatedUpgrade {
         }
         takingBack = errand
         errand.goOn { [old] in old.turnAll() }
-        later(.milliseconds(1) + owner.draw.below(.milliseconds(15))) { [self] in
+        later(.milliseconds(1) + owner.draw.below(.milliseconds(400))) { [self] in
             endTakingBack()
             old.turnAll()
             done()

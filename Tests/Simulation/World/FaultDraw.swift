@@ -12,7 +12,7 @@ enum FaultTheme: CaseIterable {
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 20, 22, 22, 27, 31]
         case .fleet: [9, 10, 13, 15, 23, 26, 27, 28, 28, 29, 30]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
-        case .processes: [3, 13, 15, 17, 18, 20, 20, 21, 22, 24, 25, 26, 31]
+        case .processes: [3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 25, 26, 31]
         }
     }
 
@@ -94,7 +94,7 @@ extension Fault.Kind {
         case 22: .purge(gateway, thenCut: draw.once(in: 2))
         case 23: .cut(gateway: gateway, draw.element(of: servers))
         case 24:
-            .upgrade(gateway, draw.once(in: 3) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
+            .upgrade(gateway, draw.once(in: 2) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
         case 25: .upgrade(gateway, nil)
         case 26: .stops(gateway, withMachine: draw.once(in: 2))
         case 27:
