@@ -159,7 +159,7 @@ final class Caller {
     }
 
     private func path(on route: World.Route) -> String? {
-        if draw.once(in: 30), World.wideRoutes.contains(route.name) {
+        if draw.once(in: world.mustSucceed ? 6 : 30), World.wideRoutes.contains(route.name) {
             return draw.element(of: Place.wide.keys.sorted())
         }
         if draw.once(in: 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {

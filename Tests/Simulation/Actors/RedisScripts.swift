@@ -28,7 +28,10 @@ final class RedisScripts {
         let status = script.withUnsafeBytes { bytes in
             simulation_lua_run(state, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
         }
-        guard status == 0 else { return .error("ERR \(String(decoding: text(-1), as: UTF8.self))") }
+        guard status == 0 else {
+            let words = String(decoding: text(-1), as: UTF8.self)
+            return .error(words == RedisServer.isReplica ? words : "ERR \(words)")
+        }
         return value(lua_gettop(state))
     }
 

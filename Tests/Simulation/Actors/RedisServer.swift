@@ -94,7 +94,9 @@ final class RedisServer {
     // MARK: - Commands
 
     private var milliseconds: Int64 { Int64(world.timeline.now / 1_000_000) }
-    private static let writes: Set<String> = ["DEL", "HDEL", "SET", "HSET", "EVAL"]
+    /// A script meets the refusal where it writes, and not before.
+    private static let writes: Set<String> = ["DEL", "HDEL", "SET", "HSET", "INCR", "EXPIRE", "PEXPIRE"]
+    static let isReplica = "READONLY You can't write against a read only replica."
 
     /// - Returns: the answer's octets; nil for none.
     fileprivate func answer(_ words: [[UInt8]], _ link: RedisLink) -> [UInt8]? {
@@ -102,9 +104,6 @@ final class RedisServer {
         // Sealed values differ from run to run, since their nonces must never be the same; keys are hashes and stay.
         world.journal.note(
             .redis, link.wire.number, words.count > 3 ? words[3] : [], "redis does \(name) for g\(link.wire.gateway)")
-        if mood == .readOnly, Self.writes.contains(name) {
-            return Array("-READONLY You can't write against a read only replica.\r\n".utf8)
-        }
         switch name {
         case "HELLO": return Array("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".utf8)
         case "PING": return Array("+PONG\r\n".utf8)
@@ -120,6 +119,15 @@ final class RedisServer {
     }
 
     private func command(_ words: [[UInt8]]) -> RedisData.Reply {
+        if mood == .readOnly, let name = words.first,
+            Self.writes.contains(String(decoding: name, as: UTF8.self).uppercased())
+        {
+            return .error(Self.isReplica)
+        }
+        return carryOut(words)
+    }
+
+    private func carryOut(_ words: [[UInt8]]) -> RedisData.Reply {
         data.run(words, at: milliseconds) { [self] channel, message in
             var heard: Int64 = 0
             for link in links where link.channel == channel {

@@ -203,6 +203,9 @@ final class GatewayProcess {
                 !isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
         lookAtQuarantine(line, life)
+        world.verdicts.expect(
+            !line.contains(canary: "too many secrets are being read"), .truth,
+            "\(life.name) has no room to read the secrets of its own identities")
         if world.mustSucceed {
             world.verdicts.expect(
                 !line.contains(canary: "Z error"), .truth,

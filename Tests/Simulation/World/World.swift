@@ -207,14 +207,22 @@ final class World {
               - {match: {path: /gate/}, to: "http://api0.example:9000", use: svc}
               - {match: {path: /basic/}, to: "http://api1.example:9000", use: otto}
               - {match: {path: /}, to: "http://api0.example:9000", use: none}
+            \(crowdOfRoutes)
 
             """
     }
 
     /// Every seventh seed has more identities whose secrets a start reads than the blocking thread lets wait.
     private var crowdOfIdentities: String {
-        guard seed % 7 == 2 else { return "" }
-        return (0..<300).map { "  more\($0): {static: {value: env:SECRET}}" }.joined(separator: "\n")
+        crowd { "  more\($0): {static: {header: X-More-\($0), value: env:SECRET}}" }
+    }
+
+    private var crowdOfRoutes: String {
+        crowd { "  - {match: {path: /more\($0)/}, to: \"http://api0.example:9000\", use: more\($0)}" }
+    }
+
+    private func crowd(_ line: (Int) -> String) -> String {
+        seed % 7 == 2 ? (0..<300).map(line).joined(separator: "\n") : ""
     }
 
     func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> {
