@@ -8,34 +8,13 @@ import time
 
 import pytest
 
+from fleets import KEY, fleet, join, state
 from harness import call, eventually, together
 from peers import Authority, Redis
 from scripted import Scripted, answer, identified, problem_type
 
 WRONG = "not-the-password-9"
 ANNA = "pa ss+wörd&1"
-KEY = "ZmxlZXQta2V5LWZvci10ZXN0cy1vZi0zMi1vY3RldHM="
-
-
-def join(gateway, shared, **store):
-    """Makes a configured gateway one of the fleet."""
-    gateway.config["store"] = {"path": str(gateway.store), "key": gateway.secret("fleet-key", KEY), "shared": shared, **store}
-    return gateway
-
-
-def fleet(gateways, count, shared, configure):
-    made = [gateways(f"edge{index}") for index in range(count)]
-    for gateway in made:
-        configure(gateway)
-        join(gateway, shared)
-    together(count, lambda index: made[index].start())
-    for gateway in made:
-        eventually(lambda: state(gateway) == "serving", what="the shared store in use")
-    return made
-
-
-def state(gateway):
-    return gateway.ask("/status").json["shared"]["state"]
 
 
 def waiters(gateway):
