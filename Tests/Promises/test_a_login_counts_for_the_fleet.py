@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from fleets import join, state
 from harness import call, eventually
 from peers import Redis
 from persons import Lines
-from test_a_fleet_shares_one_grant import join, state
 
 SECRET = "client-x-1"
 

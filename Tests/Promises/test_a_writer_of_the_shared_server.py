@@ -2,8 +2,9 @@
 
 import pytest
 
+from fleets import fleet, state
 from harness import call, eventually
-from test_a_fleet_shares_one_grant import asked, fleet, revoke, rotating, state
+from test_a_fleet_shares_one_grant import asked, revoke, rotating
 
 
 def keys(redis, part):

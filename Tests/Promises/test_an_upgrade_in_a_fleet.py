@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+from fleets import fleet, state
 from harness import call, eventually
-from test_a_fleet_shares_one_grant import WRONG, asked, cold, fleet, revoke, rotating, state
+from test_a_fleet_shares_one_grant import WRONG, asked, cold, revoke, rotating
 from upgrades import upgrade
 
 
