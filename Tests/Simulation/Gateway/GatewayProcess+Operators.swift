@@ -15,7 +15,8 @@ extension GatewayProcess {
         guard let gateway else { return }
         let (keeper, name, ordered) = (gateway.keeper, self.name, world.timeline.now)
         purgedAt = ordered
-        let isHealthy = disk.isOnlyFull
+        // A store that another process has cannot be purged by this one.
+        let isHealthy = disk.isOnlyFull && !gateway.status().store.hasPrefix("not used")
         let done = UncheckedAction { [self] in
             lastPurge = Purge(orderedAt: ordered, answeredAt: world.timeline.now, process: name)
             guard thenCut else { return }
