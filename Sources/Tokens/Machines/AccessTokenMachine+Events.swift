@@ -114,9 +114,9 @@ extension AccessTokenMachine {
         guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
-        // What another gateway has asked for stays with the token, too: else two that are challenged for different scopes would take them
-        // from each other, with a grant each time.
-        let ofOthers = report.demand.lacksScope && held.grant.asked.isEmpty ? held.grant.granted : []
+        // The scopes that another gateway got are asked for again: else two gateways that are challenged for different scopes would take
+        // them from each other, with a grant each time. A borrowed token's scopes stay with its lender.
+        let ofOthers = report.demand.lacksScope && held.grant.isShared ? held.grant.granted : []
         return start(.steppedUp, for: report.demand, along: report.along.union(ofOthers), at: now)
     }
 

@@ -24,7 +24,7 @@ final class Caller {
         let size: Int
         /// The body is longer than what is kept for a second try.
         let isLongUpload: Bool
-        /// Of a handshake that authenticates the connection.
+        /// The step of a handshake that authenticates the connection; nil where the question is of none.
         var step: HandshakeStep?
         let sentAt: UInt64
     }

@@ -8,7 +8,7 @@ struct Place {
     let user: Substring
     /// The path takes no token, whoever's it is.
     let isClosed: Bool
-    /// What a token has to be good for besides.
+    /// The scope that a token must have for this path; nil where any token of the client will do.
     let scope: String?
     /// The number of the caller that asks.
     var caller: Int? { Int(id.dropFirst().prefix { $0 != "n" }) }

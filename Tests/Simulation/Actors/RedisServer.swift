@@ -71,7 +71,7 @@ final class RedisServer {
         wipedAt = world.timeline.now
     }
 
-    /// What it knew at a former time; nothing of that may make anybody go back.
+    /// The data of a former time, which somebody may put back; no gateway may go back to them.
     private var former: RedisData?
     func remember() { former = data }
     func replay() {
@@ -154,7 +154,8 @@ final class RedisServer {
     ) {
         if script == Self.turn { noteWish(process, keys[0]) }
         if script == Self.turn, case .list(let items) = reply, case .number(0) = items.first {
-            // Whoever has a session or a refused password brings it back first, or it is logged in anew, with that password.
+            // A gateway that has a session or knows a refused password has to bring it back before anybody gets a turn: else another one logs
+            // in anew, with that password.
             if let wipedAt {
                 world.verdicts.expect(
                     world.timeline.now > wipedAt + .milliseconds(2500), .fleetLease,

@@ -28,7 +28,7 @@ final class SimulatedDisk: @unchecked Sendable {
     private(set) var hasLied = false
     private(set) var hasFailed = false
     private(set) var hasBeenFull = false
-    /// It has kept its word, does so now, and answers, though it may have had no room.
+    /// The disk has kept its word, does so now, and answers, though it may have had no room.
     var isOnlyFull: Bool { !hasLied && !hasFailed && mood == .well }
     /// What it said to have kept, it has kept.
     var hasKeptItsWord: Bool { !hasLied && !hasFailed && !hasBeenFull }

@@ -51,7 +51,7 @@ final class GatewayProcess {
     private var readings = 0
     /// When the process that serves began to.
     private(set) var bornAt: UInt64 = 0
-    /// What operators were told of passwords that are not sent.
+    /// The passwords that operators were told are not sent any more.
     var heldBack = HeldBackPasswords()
 
     struct Purge {
@@ -86,7 +86,7 @@ final class GatewayProcess {
         serves(life)
     }
 
-    /// As `start`, while the last process goes on.
+    /// Starts a process, as `start` does, beside the last one, which goes on.
     func startBeside() throws {
         let life = try makeLife()
         try life.begin(inheriting: nil)

@@ -3,7 +3,7 @@ struct HeldBackPasswords {
     private struct Word {
         let password: String
         let process: ProcessName
-        /// Nanoseconds.
+        /// The moment at which operators were told, in nanoseconds.
         let time: UInt64
         /// A process that said so has ended, and its disk had the time to keep the mark.
         var isKept = false
