@@ -281,10 +281,11 @@ import Testing
     }
 
     @Test func aWiderScopeIsAskedForBesideThoseThatAnotherGatewayHasGot() {
-        var bench = Bench()
+        var bench = Bench(AccessTokenPolicy(persist: false, allowedScopes: ["a", "b"]))
         _ = bench.miss(0, at: 0)
         var grant = bench.grant(at: 0)
-        (grant.asked, grant.granted, grant.isShared) = ([], ["a"], true)
+        // The issuer gave the other gateway more than anybody may ask for.
+        (grant.asked, grant.granted, grant.isShared) = ([], ["a", "x"], true)
         _ = bench.machine.landed(bench.token(1), grant, at: 0)
         let report = ChallengeReport(generation: grant.generation, demand: .lacking(["b"]))
         #expect(bench.challenge(0, report, at: 5) == ["fly #2 steppedUp"])

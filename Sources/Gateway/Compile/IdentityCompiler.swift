@@ -121,7 +121,8 @@ struct IdentityCompiler {
 
     private func policy(of identity: ConfiguredIdentity, _ traits: SchemeTraits) -> IdentityPolicy {
         let token = identity.token
-        var access = AccessTokenPolicy()
+        var access = AccessTokenPolicy(
+            allowedScopes: ScopeSet((identity.scheme.allowedScopes ?? []).map { ByteString($0) }))
         access.onIssuerFailure =
             switch token.onIssuerFailure {
             case .serveValid: .serveValid

@@ -116,8 +116,9 @@ extension AccessTokenMachine {
         waiters = .loop(loop)
         // The scopes that another gateway got are asked for again: else two gateways that are challenged for different scopes would take
         // them from each other, with a grant each time. A borrowed token's scopes stay with its lender.
-        let ofOthers = report.demand.lacksScope && held.grant.isShared ? held.grant.granted : []
-        return start(.steppedUp, for: report.demand, along: report.along.union(ofOthers), at: now)
+        let isOfOthers = report.demand.lacksScope && held.grant.isShared
+        let ofOthers = isOfOthers ? held.grant.granted.scopes.filter(policy.allowedScopes.scopes.contains) : []
+        return start(.steppedUp, for: report.demand, along: report.along.union(ScopeSet(ofOthers)), at: now)
     }
 
     /// The grant for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.

@@ -222,12 +222,15 @@ public struct AccessTokenPolicy: Equatable, Sendable {
     public var canRegrant: Bool
     /// `connectivity`.
     public var connectivity: Connectivity
+    /// `allowed_scopes`: those that may be asked for besides the configured ones.
+    public var allowedScopes: ScopeSet
 
     /// Memberwise; the defaults are those of the configuration.
     public init(
         onIssuerFailure: OnIssuerFailure = .serveValid, negativeFor: Nanoseconds = .seconds(30),
         acquireTimeout: Nanoseconds = .seconds(10), persist: Bool = true, renewsByTimer: Bool = false,
-        needsChallenge: Bool = false, canRegrant: Bool = true, connectivity: Connectivity = .auto
+        needsChallenge: Bool = false, canRegrant: Bool = true, connectivity: Connectivity = .auto,
+        allowedScopes: ScopeSet = []
     ) {
         self.onIssuerFailure = onIssuerFailure
         self.negativeFor = negativeFor
@@ -237,6 +240,7 @@ public struct AccessTokenPolicy: Equatable, Sendable {
         self.needsChallenge = needsChallenge
         self.canRegrant = canRegrant
         self.connectivity = connectivity
+        self.allowedScopes = allowedScopes
     }
 }
 
