@@ -15,12 +15,21 @@ import Testing
         _ reason: Flight.Reason, _ asked: [ByteString], _ granted: [ByteString], isTaken: Bool
     ) {
         let configured: ScopeSet = ["a"]
-        let flight = Flight(
-            token: FlightToken(id: 1, standing: Standing(digest: digest(1), secretVersion: 1, epoch: 1)),
-            reason: reason, refusedAt: nil, level: nil, scopes: configured.union(ScopeSet(asked)), startedAt: 0,
-            waitersUntil: 1,
-            abandonedAt: 2)
-        #expect(flight.accepts(granted: ScopeSet(granted), configured: configured) == isTaken)
+        var bench = Bench()
+        bench.machine.scopes = configured
+        _ = bench.machine.start(reason, for: Demand(scopes: ScopeSet(asked)), at: 0)
+        #expect(bench.machine.accepts(granted: ScopeSet(granted), configured: configured) == isTaken)
+    }
+
+    /// Whoever is challenged while a renewal is under way that asks for as much is owed it by then.
+    @Test func anothersTokenEndsNoRenewalForWhichSomebodyWaitsWhoWasChallenged() {
+        var bench = Bench.warm()
+        bench.machine.scopes = ["a", "b"]
+        #expect(bench.due(1, at: 81) == ["fly #1 refreshAhead"])
+        #expect(bench.machine.accepts(granted: ["a"], configured: []))
+        #expect(bench.challenge(0, ChallengeReport(generation: 1, demand: .lacking(["b"])), at: 81) == [])
+        #expect(!bench.machine.accepts(granted: ["a"], configured: []))
+        #expect(bench.machine.accepts(granted: ["b"], configured: []))
     }
 
     @Test func rule1_FollowersGetTheLeadersTokenAndEachLoopOneAnswer() {

@@ -27,6 +27,23 @@ import Testing
         #expect(bench.tick(at: 84) == ["fly #2 retry"])
     }
 
+    @Test func aStepUpThatMeetsAPauseHasNoGrantMadeForLess() {
+        var bench = Bench.warm(level: 1)
+        let report = ChallengeReport(generation: 1, demand: .level(2))
+        _ = bench.challenge(0, report, at: 5)
+        _ = bench.fail(1, .issuerUnavailable(retryAfter: .seconds(5)), at: 5)
+        #expect(bench.challenge(1, report, at: 6) == ["answer [1] failed unavailable"])
+        #expect(bench.machine.nextAttempt == nil)
+    }
+
+    @Test func aWishToRenewDuringAStepUpThatFailsIsGrantedAfterIt() {
+        var bench = Bench.warm(level: 1)
+        _ = bench.challenge(0, ChallengeReport(generation: 1, demand: .level(2)), at: 79)
+        #expect(bench.due(1, at: 81) == [])
+        _ = bench.fail(1, .issuerUnavailable(retryAfter: .seconds(5)), at: 82)
+        #expect(bench.tick(at: 87) == ["fly #2 retry"])
+    }
+
     @Test func renewalByTimerOnlyForStartupKeys() {
         var lazy = Bench.warm()
         #expect(lazy.machine.nextAttempt == nil)

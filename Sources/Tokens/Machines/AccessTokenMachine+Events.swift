@@ -110,7 +110,8 @@ extension AccessTokenMachine {
             }
         }
         if isBusy { return join(loop, for: report.demand, at: now) }
-        if let refusal = refusal(at: now) { return [answer(loop, refusal)] }
+        // What starts at the end of a pause would ask for no more than the token has.
+        if let refusal = refusal(isWish: false, at: now) { return [answer(loop, refusal)] }
         guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)

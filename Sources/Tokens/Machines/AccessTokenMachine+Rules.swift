@@ -28,14 +28,15 @@ extension AccessTokenMachine {
     }
 
     /// Why no flight may start now; nil if one may.
-    mutating func refusal(at now: Instant) -> Outcome? {
+    /// - Parameter isWish: where a failure keeps one from starting, one is to start at the end of the pause.
+    mutating func refusal(isWish: Bool = true, at now: Instant) -> Outcome? {
         if let blocked { return .failed(blocked, retryAfter: nil) }
         if policy.connectivity == .offline || !policy.canRegrant {
             return .failed(.notPermitted(retryAfter: nil), retryAfter: nil)
         }
         if isSuspended { return .failed(.notPermitted(retryAfter: .seconds(1)), retryAfter: .seconds(1)) }
         guard let pause, now < pause.until else { return nil }
-        self.pause?.isWanted = true
+        if isWish { self.pause?.isWanted = true }
         return .failed(pause.failure, retryAfter: pause.until - now)
     }
 
@@ -72,15 +73,28 @@ extension AccessTokenMachine {
     ) -> [Action] {
         lastFlight += 1
         pause?.isWanted = false
+        let asked = scopes.union(demand.scopes).union(along)
+        // To a renewal any token of the key is welcome; those who wait after a challenge have their one replay with what it brings.
+        let owed: ScopeSet =
+            switch reason {
+            case .challenged, .steppedUp, .restarted: asked
+            case .missed, .refreshAhead, .retry, .startup: []
+            }
         let flight = Flight(
             token: FlightToken(id: lastFlight, standing: standing), reason: reason, refusedAt: target,
             level: demand.level,
-            scopes: scopes.union(demand.scopes).union(along), startedAt: now,
+            scopes: asked, owed: owed, startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),
             abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
                 .saturatingAdd(policy.acquireTimeout))
         self.flight = flight
         return [.startFlight(flight)]
+    }
+
+    /// Whether another process's token may end the flight that is under way.
+    /// - Parameter configured: scopes that every token of the key was asked for with, whatever the issuer made of it.
+    public func accepts(granted: ScopeSet, configured: ScopeSet) -> Bool {
+        flight.map { granted.union(configured).isSuperset(of: $0.owed) } ?? false
     }
 
     /// Another loop waits for the flight that is under way (docs/design/tokens.md#rule-1).
@@ -97,7 +111,9 @@ extension AccessTokenMachine {
     mutating func join(_ loop: Int, for demand: Demand, at now: Instant) -> [Action] {
         let isMet = flight.map { $0.meets(demand) } ?? landing.map { $0.grant.meets(demand) } ?? true
         let isOverdue = flight.map { $0.waitersUntil <= now } ?? false
-        return isMet || isOverdue ? join(loop, at: now) : [.postpone]
+        guard isMet || isOverdue else { return [.postpone] }
+        if !isOverdue, let flight { self.flight?.owed = flight.owed.union(demand.scopes) }
+        return join(loop, at: now)
     }
 
     /// Takes up for the waiters, or for nobody, what a new epoch or secret cut off.
@@ -200,8 +216,8 @@ extension AccessTokenMachine {
             return answerWaiters(failed) + [.report(.acquisitionFailed(failure))]
         }
         self.held = held
-        // A step-up that failed leaves a token that needs no successor yet.
-        pause?.isWanted = reason != .steppedUp
+        // A step-up that failed leaves a token that may need no successor yet. Whoever asked for one while it ran asks no second time.
+        pause?.isWanted = reason != .steppedUp || held.grant.lifetime.refreshAt <= now
         var actions: [Action] = wasRefused || enters ? [.publish(fields(held))] : []
         // Whoever waits after a refusal would get the refused token again.
         let isServed = reason != .challenged && reason != .steppedUp && !wasRefused

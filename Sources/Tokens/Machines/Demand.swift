@@ -32,16 +32,6 @@ extension Grant {
 }
 
 extension Flight {
-    /// Whether another process's token may end the flight: those who wait after a challenge are owed what they were challenged for. To a
-    /// renewal any token of the key is welcome.
-    /// - Parameter configured: scopes that every token of the key was asked for with, whatever the issuer made of it.
-    public func accepts(granted: ScopeSet, configured: ScopeSet) -> Bool {
-        switch reason {
-        case .challenged, .steppedUp, .restarted: granted.union(configured).isSuperset(of: scopes)
-        case .missed, .refreshAhead, .retry, .startup: true
-        }
-    }
-
     /// The demand that the flight is to meet.
     var asked: Demand { Demand(level: level, scopes: scopes) }
 

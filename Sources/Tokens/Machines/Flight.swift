@@ -53,6 +53,8 @@ public struct Flight: Equatable, Sendable {
     let level: Int?
     /// All that it asks for.
     public let scopes: ScopeSet
+    /// Those of them that the token must have, whoever brings it: somebody who was challenged for them waits.
+    var owed: ScopeSet
     /// The start of the flight.
     let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.

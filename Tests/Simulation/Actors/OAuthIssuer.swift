@@ -20,7 +20,9 @@ final class OAuthIssuer {
         case foreign(Int)
     }
 
-    var mood = Mood.well
+    var mood = Mood.well { didSet { if case .late = oldValue { lateUntil = world.timeline.now } } }
+    /// Until when its answers have come late, in nanoseconds, so that a token may be taken away before anybody has it.
+    private(set) var lateUntil: UInt64 = 0
     /// Nanoseconds that a token lives.
     var life: UInt64 = .seconds(30)
     /// Passwords by user; a fault may change one.
@@ -84,6 +86,12 @@ final class OAuthIssuer {
         }
     }
 
+    /// Whether what it was asked for lately came late.
+    func wasLate(since time: UInt64) -> Bool {
+        if case .late = mood { return true }
+        return lateUntil > 0 && lateUntil + .seconds(5) > time
+    }
+
     // MARK: - Requests
 
     private func take(_ arrival: Server.Arrival, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
@@ -93,7 +101,9 @@ final class OAuthIssuer {
         let client = self.client(of: request, form)
         let kind = form["grant_type"] ?? "?"
         let process = wire.process
-        world.journal.note(.issuer, wire.number, request.body, "g\(wire.gateway) asks for \(kind) of \(client ?? "?")")
+        world.journal.note(
+            .issuer, wire.number, request.body,
+            "g\(wire.gateway) asks for \(kind) of \(client ?? "?") \(form["scope"] ?? "")")
         noteCall(process, client.map { [$0, form["user"]].compactMap(\.self).joined(separator: "/") } ?? "?")
         guard var client else {
             world.verdicts.expect(
@@ -169,10 +179,8 @@ final class OAuthIssuer {
         _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName
     ) {
         if let redis = world.redis, !redis.isCalm { return }
-        // Seed 5007: after a step up that failed, a gateway asks once more for no more than it has. That is a grant in vain, not mended yet.
-        guard mood == .well else { return }
         // What was used least has given way.
-        guard !client.contains("/") || world.limits.subjects > World.users else { return }
+        guard !client.contains("/") || world.limits.subjects > world.limits.users else { return }
         let known = grants.values.filter {
             $0.client == client && knows(process, what: $0.process, readAt: $0.readAt)
         }
@@ -180,6 +188,11 @@ final class OAuthIssuer {
             scopes.isSubset(of: token.scopes), let now = world.tokens.access[token.text],
             token.given > world.gateways[wire.gateway].letGoAt
         else { return }
+        // Another gateway's token, which nobody can know that this one had, has taken its place and was refused.
+        let isReplaced = world.tokens.access.values.contains {
+            $0.client == token.client && $0.given > token.given && $0.isRefused
+        }
+        guard !isReplaced else { return }
         let life = token.end - token.given
         let left = token.end > world.timeline.now ? token.end - world.timeline.now : 0
         world.verdicts.expect(

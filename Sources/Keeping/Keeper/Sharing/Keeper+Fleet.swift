@@ -88,7 +88,7 @@ extension Keeper {
             return false
         }
         // Scopes that others who wait want beside it, or that a flight that was cut off had asked for.
-        guard flight.accepts(granted: row.granted, configured: token.key.scopes) else { return false }
+        guard token.machine.accepts(granted: row.granted, configured: token.key.scopes) else { return false }
         let generation = tokens.nextGeneration()
         token.landing = (generation, row.line)
         token.sharedIdentity = identity
