@@ -108,7 +108,7 @@ final class Caller {
         let isImpatient = draw.once(in: 40)
         talk.whenIdle = isImpatient ? {} : { [weak self] in self?.later() }
         if talk is HTTP1Talk, !isImpatient, draw.once(in: 40) { return talk.ask([handshake(.first)]) }
-        talk.ask((0..<count).map { _ in request(isLong: talk is HTTP1Talk && draw.once(in: 4000)) })
+        talk.ask((0..<count).map { _ in request(over: talk) })
         guard isImpatient else { return }
         let patience = draw.below(.milliseconds(8))
         world.timeline.after(patience) { [self] in
@@ -144,11 +144,15 @@ final class Caller {
     }
 
     /// - Parameter isLong: more than a loop moves of one body before others have their turn.
-    private func request(isLong: Bool) -> Request {
+    private func request(over talk: any Talk) -> Request {
+        let isLong = talk is HTTP1Talk && draw.once(in: 4000)
         let method = draw.once(in: 4) ? "POST" : draw.once(in: 10) ? "HEAD" : "GET"
         let size = isLong ? 1_200_000 + draw.below(800_000) : draw.once(in: 20) ? draw.below(60_000) : draw.below(500)
-        let route = draw.element(of: isLong ? Array(World.routes.prefix(1)) : World.routes)
-        return request(route, path: path(on: route), method: method, size: size)
+        let isOfCrowd = !isLong && world.limits.users > 100 && draw.once(in: 2)
+        let route =
+            isOfCrowd ? World.crowd : draw.element(of: isLong ? Array(World.routes.prefix(1)) : World.routes)
+        // Over HTTP/2 in small frames many at once would take all connections of a route.
+        return request(route, path: path(on: route), method: method, size: size, oftenLarge: talk is HTTP1Talk)
     }
 
     private func handshake(_ step: HandshakeStep) -> Request {
@@ -159,23 +163,28 @@ final class Caller {
     }
 
     private func path(on route: World.Route) -> String? {
-        if draw.once(in: world.mustSucceed ? 6 : 30), World.wideRoutes.contains(route.name) {
+        if draw.once(in: world.limits.wideShare), World.wideRoutes.contains(route.name) {
             return draw.element(of: Place.wide.keys.sorted())
         }
-        if draw.once(in: 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
-            return draw.element(of: Place.closed)
+        // Now and then everybody comes to one of them at once.
+        let isBurst = world.timeline.now % .seconds(4) < .milliseconds(60)
+        if draw.once(in: isBurst ? 2 : 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
+            return isBurst ? Place.closed[0] : draw.element(of: Place.closed)
         }
         return draw.once(in: 3) ? draw.element(of: Place.open) : nil
     }
 
-    private func request(_ route: World.Route, path: String? = nil, method: String, size: Int) -> Request {
+    private func request(
+        _ route: World.Route, path: String? = nil, method: String, size: Int, oftenLarge: Bool = false
+    ) -> Request {
         sent += 1
-        let most = draw.once(in: 12) ? 200_000 : draw.once(in: 200) ? 3_000_000 : 2000
+        let most =
+            draw.once(in: 12) ? 200_000 : draw.once(in: oftenLarge && world.mustSucceed ? 60 : 200) ? 3_000_000 : 2000
         let body = method == "POST" ? draw.below(most) : nil
         let question = Question(
             id: "c\(number)n\(sent)", route: route.name, path: path, method: method, size: size,
             isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
-        let user = route.client == "crowd" ? "u\(draw.below(World.users))" : nil
+        let user = route.client == "crowd" ? "u\(draw.below(world.limits.users))" : nil
         let hasCredential = draw.once(in: 6) && route.client != "none"
         world.journal.note(
             .asked, UInt64(number), Array(question.id.utf8), "c\(number) asks \(method) \(route.name) \(question.id)")
@@ -228,6 +237,7 @@ final class Caller {
         case 502 where route.name == "basic": return true
         case 502 where route.name == "person": if question.method == "POST" { return true }
         case 401, 502: if question.isLongUpload { return true }
+        case 403: break
         default: return false
         }
         if let path = question.path, Place.closed.contains(path) { return true }
@@ -238,8 +248,11 @@ final class Caller {
             return world.tokens.revocations(of: route.client, since: now - min(now, hold)) > 0
         }
         let revocations = world.tokens.revocations(of: route.client, since: now - min(now, .seconds(5)))
-        // Seed 1007: a WebGate's token that another gateway has left in the fleet may be dead as well, for each of its realms.
-        return revocations > (route.client == MobileSocial.client && world.redis != nil ? 0 : 1)
+        // Its one replay was for the token that was taken away, and the next one is good for less.
+        if status == 403, let path = question.path, Place.wide[path] != nil { return revocations > 0 }
+        // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
+        if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }
+        return revocations > (world.issuer.wasLate(since: now) ? 0 : 1)
     }
 
     func cut(_ questions: [Question]) {
@@ -250,6 +263,10 @@ final class Caller {
             if only != nil {
                 world.verdicts.expect(false, .recovery, "\(question.id) was cut although nothing is broken any more")
             } else if world.mustSucceed {
+                if question.id == questions.first?.id, question.isLongUpload {
+                    world.verdicts.expect(
+                        false, .oneAnswer, "\(question.id), a long upload, was not answered where nothing was broken")
+                }
                 // A caller whose upload is answered before its end loses the requests behind it with the connection. Such an answer is never 200.
                 world.verdicts.expect(
                     lastStatus != 200, .calmSuccess, "\(question.id) was cut where nothing was broken")

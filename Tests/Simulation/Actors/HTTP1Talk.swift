@@ -8,7 +8,10 @@ final class HTTP1Talk: Talk {
     var whenIdle: () -> Void = {}
     private var reader = MessageReader(answers: true)
     private(set) var isOver = false
-
+    /// What has come while a long upload was being written; nil where the caller reads at once. Many programs read nothing before all of their
+    /// request is written.
+    private var unread: [UInt8]?
+    private var endedUnread = false
     private var draw: Draw
 
     init(_ world: World, caller: Caller, _ draw: Draw) {
@@ -22,7 +25,24 @@ final class HTTP1Talk: Talk {
     func ask(_ requests: [Caller.Request]) {
         questions += requests.map(\.question)
         reader.methods += questions.suffix(from: reader.methods.count).map { Substring($0.method) }
-        send(requests.flatMap(octets)[...])
+        let octets = requests.flatMap(octets)[...]
+        guard requests.contains(where: \.question.isLongUpload), draw.once(in: 2) else { return send(octets) }
+        unread = []
+        write(octets)
+    }
+
+    /// Writes all before anything is read. A connection that breaks meanwhile takes the answer along.
+    private func write(_ bytes: ArraySlice<UInt8>) {
+        guard !isOver, let wire, let all = unread else { return }
+        guard !bytes.isEmpty else {
+            unread = nil
+            if !all.isEmpty { received(all) }
+            return endedUnread ? ended(isReset: false) : ()
+        }
+        guard !wire.isAbandoned else { return ended(isReset: true) }
+        let piece = bytes.prefix(100_000 + draw.below(200_000))
+        wire.send(Array(piece))
+        world.timeline.after(draw.below(.milliseconds(20))) { [self] in write(bytes.dropFirst(piece.count)) }
     }
 
     /// Somebody sends what is long in pieces.
@@ -44,6 +64,10 @@ final class HTTP1Talk: Talk {
     }
 
     func received(_ bytes: [UInt8]) {
+        guard unread == nil else {
+            unread? += bytes
+            return
+        }
         reader.append(bytes)
         read(ended: false)
     }
@@ -69,6 +93,10 @@ final class HTTP1Talk: Talk {
 
     func ended(isReset: Bool) {
         guard !isOver else { return }
+        if !isReset, unread != nil {
+            endedUnread = true
+            return
+        }
         if !isReset { read(ended: true) }
         guard !isOver else { return }
         isOver = true

@@ -149,12 +149,10 @@ final class HTTP2Session {
 
     /// More of a body. Of a stream that is closed nothing is sent.
     func add(_ id: Int32, _ octets: [UInt8], isWhole: Bool) {
-        guard var body = bodies[id] else { return }
-        body.octets += octets
-        body.isWhole = isWhole
-        let waits = body.isDeferred
-        body.isDeferred = false
-        bodies[id] = body
+        guard let waits = bodies[id]?.isDeferred else { return }
+        bodies[id]?.octets += octets
+        bodies[id]?.isWhole = isWhole
+        bodies[id]?.isDeferred = false
         if waits { nghttp2_session_resume_data(session, id) }
     }
 

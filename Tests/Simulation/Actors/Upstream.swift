@@ -107,7 +107,8 @@ final class Upstream {
         let holder = world.gateways[wire.gateway]
         guard world.redis == nil, let purge = holder.lastPurge, token.given < purge.orderedAt else { return }
         let isMeant =
-            wire.process == purge.process || wire.process.life > purge.process.life && holder.disk.hasKeptItsWord
+            wire.process == purge.process
+            || wire.process.life > purge.process.life && !holder.disk.hasLied && !holder.disk.hasFailed
         guard isMeant else { return }
         world.verdicts.expect(
             arrival.spokeAt < purge.answeredAt + .milliseconds(100), .servedToken,

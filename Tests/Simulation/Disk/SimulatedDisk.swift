@@ -17,11 +17,17 @@ final class SimulatedDisk: @unchecked Sendable {
     }
 
     var mood = Mood.well {
-        didSet { if mood == .lies { hasLied = true } }
+        didSet {
+            disturbances += 1
+            if mood == .lies { hasLied = true }
+        }
     }
     /// Octets in all; files and what is held back share them.
     var capacity = size {
-        didSet { if capacity < Self.size { hasBeenFull = true } }
+        didSet {
+            disturbances += 1
+            if capacity < Self.size { hasBeenFull = true }
+        }
     }
     static let size = 64 << 20
     /// It has lied or failed, so that nothing is promised of what it kept.
@@ -32,6 +38,9 @@ final class SimulatedDisk: @unchecked Sendable {
     var isOnlyFull: Bool { !hasLied && !hasFailed && mood == .well }
     /// What it said to have kept, it has kept.
     var hasKeptItsWord: Bool { !hasLied && !hasFailed && !hasBeenFull }
+    /// How often something has begun or ended to be wrong with it.
+    private(set) var disturbances = 0
+    var isWell: Bool { mood == .well && capacity == Self.size }
     private(set) var synchronizations: UInt64 = 0
 
     /// Processes that use it; whatever one that is gone had open is dead.

@@ -16,7 +16,9 @@ extension GatewayProcess {
         let (keeper, name, ordered) = (gateway.keeper, self.name, world.timeline.now)
         purgedAt = ordered
         // A store that another process has cannot be purged by this one.
-        let isHealthy = disk.isOnlyFull && !gateway.status().store.hasPrefix("not used")
+        let isHealthy =
+            disk.isOnlyFull && (disk.isWell || bornAt < diskFullAt)
+            && !gateway.status().store.hasPrefix("not used")
         let done = UncheckedAction { [self] in
             lastPurge = Purge(orderedAt: ordered, answeredAt: world.timeline.now, process: name)
             guard thenCut else { return }
@@ -46,6 +48,7 @@ extension GatewayProcess {
             guard !life.isOver else { return }
             life.gateway.close()
             self.end(life, "ends")
+            if overlaps { expectStoreServes() }
             if !overlaps { world.timeline.after(.milliseconds(100)) { [self] in try? start() } }
         }
         let done = UncheckedAction(end)
@@ -53,6 +56,18 @@ extension GatewayProcess {
         // As `shutdown.timeout` does.
         world.timeline.after(.seconds(25)) { end() }
         if overlaps { try? startBeside() }
+    }
+
+    /// A process whose store another one has had uses it a few seconds after that one's end, and says so.
+    func expectStoreServes() {
+        guard let life = running, disk.isWell, World.hasStore(world.seed) else { return }
+        let disturbances = disk.disturbances
+        world.timeline.after(.seconds(6)) { [self] in
+            guard life === running, isServing, upgrade == nil, disk.disturbances == disturbances else { return }
+            let store = life.gateway.status().store
+            world.verdicts.expect(
+                store == "serving", .truth, "\(life.name) says of a store that nobody else has: \(store)")
+        }
     }
 
     /// Another process of the same program takes over, or fails to.

@@ -35,6 +35,8 @@ final class GatewayProcess {
     /// Counts the configurations that it was given.
     var edition = 0
     let disk: SimulatedDisk
+    /// When the disk had no room last; a process that began since may have found none to hold back for deletions.
+    private(set) var diskFullAt: UInt64 = 0
     let world: World
     /// The one that serves.
     private(set) var running: ProcessLife?
@@ -150,6 +152,12 @@ final class GatewayProcess {
     func jump(nanoseconds: Int64) {
         jumpedAt = world.timeline.now
         clock.jump(nanoseconds: nanoseconds)
+    }
+
+    /// The disk has only this much room left, in octets.
+    func fillDisk(but left: Int) {
+        diskFullAt = world.timeline.now
+        disk.capacity = disk.used + left
     }
 
     /// Its processes are stopped, with their machine or alone, until `goOn`.

@@ -73,6 +73,7 @@ final class SimulatedUpgrade {
         case .report(let reason):
             world.journal.note(.process, UInt64(owner.number), [], "\(old.name)'s upgrade fails: \(reason)")
             over()
+            owner.expectStoreServes()
         case .wait(let wait):
             self.wait += 1
             let number = self.wait

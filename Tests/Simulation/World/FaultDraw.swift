@@ -9,10 +9,10 @@ enum FaultTheme: CaseIterable {
         switch self {
         case .everything: nil
         case .credentials: [0, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27]
-        case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 20, 22, 22, 27, 31]
-        case .fleet: [9, 10, 13, 15, 23, 26, 27, 28, 28, 29, 30]
+        case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
+        case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
-        case .processes: [3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 25, 26, 31]
+        case .processes: [3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
         }
     }
 
@@ -29,7 +29,7 @@ extension Fault.Kind {
     /// It is of little use when it is over at once.
     var lasts: Bool {
         switch self {
-        case .password, .secretFlaps: true
+        case .password, .secretFlaps, .redisReplayed: true
         default: false
         }
     }
@@ -45,12 +45,16 @@ extension Fault.Kind {
 
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
-        switch draw.below(6) {
+        switch draw.below(9) {
         case 0: .slow(draw.below(.milliseconds(4)))
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
-        case 3: .dies(World.secondAddress)
-        case 4: .upstream(draw.below(World.upstreams - 1), .early(closes: draw.once(in: 2)))
+        case 3: .revokes(clients[0])
+        case 4: .dies(World.secondAddress)
+        // Less than the head start of a server's first address, whose other one may be dying.
+        case 5: .slowToConnect(.milliseconds(200))
+        case 6: .issuer(.late(draw.below(.seconds(3))))
+        case 7: .upstream(draw.below(World.upstreams - 1), .early(closes: draw.once(in: 2)))
         default: .refuses(World.secondAddress)
         }
     }
@@ -88,13 +92,14 @@ extension Fault.Kind {
         case 15: .kill(gateway)
         case 17: .powerCut(gateway)
         case 18: .disk(gateway: gateway, draw.element(of: [.lies, .fails, .hangs, .hangs]))
-        case 19: .fullDisk(gateway: gateway, left: draw.below(40_000))
-        case 20: .restart(gateway, overlaps: draw.once(in: 3))
+        case 19: .fullDisk(gateway: gateway, left: draw.below(draw.once(in: 2) ? 4000 : 40_000))
+        case 20: .restart(gateway, overlaps: draw.once(in: 2))
         case 21: .reload(gateway)
         case 22: .purge(gateway, thenCut: draw.once(in: 2))
         case 23: .cut(gateway: gateway, draw.element(of: servers))
         case 24:
-            .upgrade(gateway, draw.once(in: 2) ? draw.element(of: [.beforeStore, .whileOldEnds, .withStore]) : nil)
+            .upgrade(
+                gateway, draw.element(of: [.beforeStore, .whileOldEnds, .whileOldEnds, .whileOldEnds, .withStore]))
         case 25: .upgrade(gateway, nil)
         case 26: .stops(gateway, withMachine: draw.once(in: 2))
         case 27:
@@ -103,6 +108,7 @@ extension Fault.Kind {
         case 29: draw.once(in: 3) ? .redisReplayed : .redisWiped
         case 30: .redisRestarted(keepsData: draw.once(in: 2))
         case 31: .purge(gateway, thenCut: true)
+        case 32: .redisReplayed
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))
         }
     }

@@ -14,6 +14,8 @@ struct Fault: CustomStringConvertible {
         case breaksConnections(of: Int)
         case breaksConnectionsTo(String)
         case slow(UInt64)
+        /// The first piece of each new connection to a server is sent anew after this many nanoseconds.
+        case slowToConnect(UInt64)
         case shortPieces(Int)
         case noNames(String)
         /// A gateway alone does not reach a server: what it sends is lost, and nothing comes.
@@ -95,11 +97,17 @@ struct FaultPlan {
             self.init([], .calm)
             return
         }
-        let isMild = draw.once(in: 5)
+        let isMild = draw.once(in: 3)
         let isFleet = World.isFleet(seed)
         let theme = FaultTheme.drawn(&draw, isFleet: isFleet)
         let one = draw.below(gateways)
         let befallen = theme != .everything && draw.once(in: 2) ? one..<one + 1 : 0..<gateways
+        // What comes at one moment meets what the gateway has under way because of the other; what comes alone is seen to its end.
+        let comesInGroups = draw.once(in: 2)
+        func pause() -> UInt64 {
+            guard comesInGroups else { return draw.below(2 * pace) }
+            return draw.once(in: 4) ? draw.below(8 * pace) : draw.below(pace / 4)
+        }
         var faults: [Fault] = []
         var time = draw.below(2 * pace)
         while time < duration {
@@ -109,7 +117,7 @@ struct FaultPlan {
             let length = draw.once(in: 4) || kind.lasts ? draw.below(.seconds(12)) : draw.below(.seconds(2))
             faults.append(
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
-            time += draw.below(2 * pace)
+            time += pause()
         }
         self.init(faults, isMild ? .mild : .rough)
     }
@@ -141,6 +149,7 @@ struct FaultPlan {
         case .breaksConnections(let gateway): world.network.breakAll { $0.gateway == gateway }
         case .breaksConnectionsTo(let address): world.network.breakAll { $0.address == address }
         case .slow(let nanoseconds): world.network.slowness = nanoseconds
+        case .slowToConnect(let nanoseconds): world.network.dialSlowness = nanoseconds
         case .shortPieces(let most): world.network.longestPiece = most
         case .noNames(let host): world.lostNames.insert(host)
         case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
@@ -158,9 +167,7 @@ struct FaultPlan {
         case .reload(let gateway): world.gateways[gateway].reload()
         case .purge(let gateway, let thenCut): world.gateways[gateway].purge(thenCut: thenCut)
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
-        case .fullDisk(let gateway, let left):
-            let disk = world.gateways[gateway].disk
-            disk.capacity = disk.used + left
+        case .fullDisk(let gateway, let left): world.gateways[gateway].fillDisk(but: left)
         case .descriptors(let gateway, let loop):
             let kernels = world.gateways[gateway].kernels
             if loop < kernels.count { kernels[loop].socketErrors = [24, 24, 0, 24] }
@@ -182,6 +189,7 @@ struct FaultPlan {
         case .dies(let address): world.network.dying.remove(address)
         case .cut(let gateway, let address): world.network.join(gateway, to: address)
         case .slow: world.network.slowness = 0
+        case .slowToConnect: world.network.dialSlowness = 0
         case .shortPieces: world.network.longestPiece = .max
         case .noNames(let host): world.lostNames.remove(host)
         case .password(let user):

@@ -18,27 +18,32 @@ struct Message {
     var status: Int { Int(start.dropFirst(9).prefix(3)) ?? 0 }
 }
 
-/// Reads messages off the octets of one direction.
+/// Reads messages off the octets of one direction. What has been read of a long body is not read again with its next piece.
 struct MessageReader {
     private var bytes: [UInt8] = []
+    /// Octets before it are read.
     private var start = 0
     private(set) var fault: String?
     private let readsAnswers: Bool
     /// For answers: the methods of the requests that they answer, first one first.
     var methods: [Substring] = []
+    /// The message whose head is read, as far as it is there, and how its body ends.
+    private var begun: (message: Message, end: BodyEnd)?
+
+    private enum BodyEnd {
+        case length(Int)
+        /// - Parameter isLast: the last chunk is read; fields follow, which nobody looks at.
+        case chunks(isLast: Bool)
+        case connection
+    }
 
     init(answers: Bool) { readsAnswers = answers }
 
     /// Octets that belong to no whole message yet.
     var waiting: Int { bytes.count - start }
 
-    /// The head of a message whose body is not whole yet, once it is there.
-    var head: Message? {
-        var head = self
-        head.isHeadEnough = true
-        return head.next()
-    }
-    private var isHeadEnough = false
+    /// The head of a message whose body is not whole yet, once `next` has met it.
+    var head: Message? { begun?.message }
 
     mutating func append(_ more: [UInt8]) {
         if start > 1 << 16 {
@@ -51,7 +56,18 @@ struct MessageReader {
     /// - Parameter ended: the sender said that no more comes, which ends a body that has no other end.
     /// - Returns: nil where none is whole yet, or where `fault` says what is wrong.
     mutating func next(ended: Bool = false) -> Message? {
-        guard fault == nil, let headEnd = endOfHead() else { return nil }
+        if begun == nil { readHead() }
+        guard fault == nil, let end = begun?.end, readBody(end, ended) else { return nil }
+        let message = begun?.message
+        begun = nil
+        if readsAnswers, !methods.isEmpty, message?.status ?? 0 >= 200 { methods.removeFirst() }
+        return message
+    }
+
+    private mutating func refuse(_ words: String) { fault = words }
+
+    private mutating func readHead() {
+        guard fault == nil, let headEnd = endOfHead() else { return }
         let lines = String(decoding: bytes[start..<headEnd - 4], as: UTF8.self).split(
             separator: "\r\n", omittingEmptySubsequences: false)
         var message = Message(start: String(lines[0]), fields: [], body: [])
@@ -62,14 +78,10 @@ struct MessageReader {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             message.fields.append((line[..<colon].lowercased(), String(value)))
         }
-        if isHeadEnough { return message }
-        let isWhole = readsAnswers ? readAnswer(&message, headEnd, ended) : readBody(&message, headEnd)
-        return isWhole ? message : nil
-    }
-
-    private mutating func refuse(_ words: String) -> Message? {
-        fault = words
-        return nil
+        guard let end = readsAnswers ? endOfAnswer(message) : endOfBody(message) else { return }
+        if case .connection = end { message.endsWithConnection = true }
+        begun = (message, end)
+        start = headEnd
     }
 
     private func endOfHead() -> Int? {
@@ -83,84 +95,92 @@ struct MessageReader {
         return nil
     }
 
-    private mutating func readAnswer(_ message: inout Message, _ headEnd: Int, _ ended: Bool) -> Bool {
+    private mutating func endOfAnswer(_ message: Message) -> BodyEnd? {
         guard message.start.hasPrefix("HTTP/1.1 "), (100..<600).contains(message.status) else {
-            return refuse("'\(message.start)' is no answer") != nil
+            refuse("'\(message.start)' is no answer")
+            return nil
         }
-        if message.status < 200 {
-            start = headEnd
-            return true
-        }
-        let method = methods.first
-        if method == "HEAD" || message.status == 204 || message.status == 304 {
-            start = headEnd
-            if !methods.isEmpty { methods.removeFirst() }
-            return true
-        }
-        if message.field("content-length") == nil, message.field("transfer-encoding") == nil {
-            guard ended else { return false }
-            message.body = Array(bytes[headEnd...])
-            message.endsWithConnection = true
-            start = bytes.count
-        } else if !readBody(&message, headEnd) {
-            return false
-        }
-        if !methods.isEmpty { methods.removeFirst() }
-        return true
+        guard message.status >= 200 else { return .length(0) }
+        if methods.first == "HEAD" || message.status == 204 || message.status == 304 { return .length(0) }
+        if message.field("content-length") == nil, message.field("transfer-encoding") == nil { return .connection }
+        return endOfBody(message)
     }
 
-    private mutating func readBody(_ message: inout Message, _ headEnd: Int) -> Bool {
+    private mutating func endOfBody(_ message: Message) -> BodyEnd? {
         let lengths = message.all("content-length")
         let codings = message.all("transfer-encoding")
-        guard lengths.count + codings.count <= 1 else { return refuse("a body with two lengths") != nil }
+        guard lengths.count + codings.count <= 1 else {
+            refuse("a body with two lengths")
+            return nil
+        }
         if let coding = codings.first {
-            guard coding == "chunked" else { return refuse("transfer coding '\(coding)'") != nil }
-            return readChunks(&message, headEnd)
+            if coding != "chunked" { refuse("transfer coding '\(coding)'") }
+            return fault == nil ? .chunks(isLast: false) : nil
         }
-        guard let text = lengths.first else {
-            start = headEnd
-            return true
-        }
+        guard let text = lengths.first else { return .length(0) }
         guard let length = Int(text), length >= 0, text.allSatisfy(\.isNumber) else {
-            return refuse("length '\(text)'") != nil
+            refuse("length '\(text)'")
+            return nil
         }
-        guard bytes.count >= headEnd + length else { return false }
-        message.body = Array(bytes[headEnd..<headEnd + length])
-        start = headEnd + length
-        return true
+        return .length(length)
     }
 
-    private mutating func readChunks(_ message: inout Message, _ headEnd: Int) -> Bool {
-        var index = headEnd
-        var body: [UInt8] = []
-        while true {
-            guard let end = lineEnd(index) else { return false }
-            let line = String(decoding: bytes[index..<end], as: UTF8.self)
+    /// - Returns: whether the body is whole.
+    private mutating func readBody(_ end: BodyEnd, _ ended: Bool) -> Bool {
+        switch end {
+        case .length(let length):
+            guard waiting >= length else { return false }
+            take(length)
+            return true
+        case .connection:
+            guard ended else { return false }
+            take(waiting)
+            return true
+        case .chunks(let isLast): return (isLast || readChunks()) && readTrailer()
+        }
+    }
+
+    private mutating func take(_ count: Int) {
+        begun?.message.body += bytes[start..<start + count]
+        start += count
+    }
+
+    private mutating func readChunks() -> Bool {
+        while let end = lineEnd() {
+            let line = String(decoding: bytes[start..<end], as: UTF8.self)
             guard let size = Int(line.prefix { $0 != ";" }, radix: 16), size >= 0 else {
-                return refuse("chunk size '\(line)'") != nil
+                refuse("chunk size '\(line)'")
+                return false
             }
-            index = end + 2
-            if size == 0 { break }
-            guard bytes.count >= index + size + 2 else { return false }
-            body += bytes[index..<index + size]
-            guard bytes[index + size] == 13, bytes[index + size + 1] == 10 else {
-                return refuse("a chunk without its end") != nil
+            let behind = end + 2
+            if size == 0 {
+                start = behind
+                begun?.end = .chunks(isLast: true)
+                return true
             }
-            index += size + 2
+            guard bytes.count >= behind + size + 2 else { return false }
+            guard bytes[behind + size] == 13, bytes[behind + size + 1] == 10 else {
+                refuse("a chunk without its end")
+                return false
+            }
+            start = behind
+            take(size)
+            start += 2
         }
-        while true {
-            guard let end = lineEnd(index) else { return false }
-            let isEmpty = end == index
-            index = end + 2
-            if isEmpty { break }
-        }
-        message.body = body
-        start = index
-        return true
+        return false
     }
 
-    private func lineEnd(_ from: Int) -> Int? {
-        var index = from + 1
+    private mutating func readTrailer() -> Bool {
+        while let end = lineEnd() {
+            let isEmpty = end == start
+            start = end + 2
+            if isEmpty { return true }
+        }
+        return false
+    }
+
+    private func lineEnd() -> Int? {
+        var index = start + 1
         while index < bytes.count {
             if bytes[index] == 10, bytes[index - 1] == 13 { return index - 1 }
             index += 1

@@ -29,6 +29,8 @@ final class Network {
     var cuts: [(gateway: Int, address: String)] = []
     /// Nanoseconds that each piece takes longer.
     var slowness: UInt64 = 0
+    /// Nanoseconds that a new connection to a server takes longer.
+    var dialSlowness: UInt64 = 0
     /// Pieces are cut this short; `Int.max` leaves them whole.
     var longestPiece = Int.max
     /// Servers that take a request and are gone.
@@ -53,7 +55,8 @@ final class Network {
     private func dial(_ peer: Peer, gateway: Int, _ process: ProcessName) {
         let address = peer.address.map { "\($0)" } ?? ""
         let wire = Wire(self, peer, gateway: gateway, process: process, number: nextNumber(), address: address)
-        timeline.after(delay()) { [self] in
+        let lost = dialSlowness > 0 ? draw.below(dialSlowness) : 0
+        timeline.after(delay() + lost) { [self] in
             guard !peer.isClosed else { return }
             if silent.contains(address) || isCut(gateway, address) { return }
             guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }

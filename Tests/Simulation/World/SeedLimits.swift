@@ -1,6 +1,11 @@
 /// How much a seed's gateways hold at most: some little, so that what is bounded meets its bound.
 struct SeedLimits {
     let subjects: Int
+    let newSubjectsPerSecond: Int
+    /// Users with a token of their own. Every fifth seed has more than one step of a purge takes.
+    let users: Int
+    /// One request of this many is for a path that wants more scopes, where a route has some.
+    let wideShare: UInt64
     let waiters: Int
     let replayMemory: String
     /// Of a route.
@@ -10,6 +15,9 @@ struct SeedLimits {
     init(_ seed: UInt64, isAmple: Bool) {
         var draw = Draw(seed, Purpose.limits)
         subjects = draw.once(in: 3) && !isAmple ? 4 : 1000
+        users = seed % 5 == 3 ? 600 : 12
+        newSubjectsPerSecond = users > 50 ? 1000 : 50
+        wideShare = !isAmple ? 30 : seed % 2 == 0 ? 2 : 6
         waiters = 200
         replayMemory = "64MiB"
         connections = draw.once(in: 3) ? "connections: \((isAmple ? 8 : 2) + 2 * draw.below(4)), waiters: 300" : ""

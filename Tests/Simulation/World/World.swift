@@ -37,10 +37,12 @@ final class World {
     static let routes = [
         Route(name: "service", client: "service"), Route(name: "person", client: "person"),
         Route(name: "basic", client: "basic"), Route(name: "gate", client: MobileSocial.client),
-        Route(name: "users", client: "crowd"), Route(name: "none", client: "none"),
+        crowd, Route(name: "none", client: "none"),
         // A token is for one origin alone, so that two routes of one client to two origins ask for two.
         Route(name: "second", client: "service@second"),
     ]
+    /// Each user has a token of their own.
+    static let crowd = Route(name: "users", client: "crowd")
     /// APIs; the last one speaks HTTP/2.
     static let upstreams = 3
     /// Routes with paths that refuse every token, where something may go wrong.
@@ -119,8 +121,6 @@ final class World {
         callers = (0..<(size.callers ?? Self.callers(seed))).map { Caller(self, number: $0) }
     }
 
-    /// Users with a token of their own.
-    static let users = 12
     /// The other address of the second API.
     static let secondAddress = "10.0.1.12:9000"
     static let redisAddress = "10.0.2.1:6379"
@@ -153,7 +153,7 @@ final class World {
             log: {access: all, format: text}
             admin: off
             \(storeLine)
-            limits: {subjects: \(limits.subjects), new_subjects_per_second: 50, waiters: \(limits.waiters), replay_memory: \(limits.replayMemory)}
+            limits: {subjects: \(limits.subjects), new_subjects_per_second: \(limits.newSubjectsPerSecond), waiters: \(limits.waiters), replay_memory: \(limits.replayMemory)}
             listeners:
               front: {address: "\(Self.listeners[0])"}
               behind: {address: "\(Self.listeners[1])", proxy_protocol: {from: 127.0.0.0/8}}
