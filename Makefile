@@ -153,9 +153,11 @@ test-thread:
 # Leaks are not looked for: the test runner has some of its own.
 .PHONY: test-address
 test-address:
-	@.ci/step 'build, address sanitizer' env CARDEA_TESTS='$(UNSAFE)' $(SWIFT) build --build-tests $(ADDRESS)
-	@.ci/step 'tests, address sanitizer' env ASAN_OPTIONS=detect_leaks=0 CARDEA_TESTS='$(UNSAFE)' \
+	@.ci/step 'build, address sanitizer' env CARDEA_TESTS='$(UNSAFE)|cardea-sim' $(SWIFT) build --build-tests $(ADDRESS)
+	@.ci/step 'tests, address sanitizer' env ASAN_OPTIONS=detect_leaks=0 CARDEA_TESTS='$(UNSAFE)|cardea-sim' \
 		$(SWIFT) test --skip-build --quiet $(ADDRESS) --filter '$(UNSAFE)' --skip '$(WALKS)'
+	@.ci/step 'simulation, address sanitizer' env ASAN_OPTIONS=detect_leaks=0 \
+		.build/asan/debug/cardea-sim --seed 2 --seeds 8 --seconds 5 --callers 8 --within 50
 
 FRESH = $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1000)))
 .PHONY: test-budgets

@@ -166,10 +166,10 @@ final class Caller {
         if draw.once(in: world.limits.wideShare), World.wideRoutes.contains(route.name) {
             return draw.element(of: Place.wide.keys.sorted())
         }
-        // Now and then everybody comes to one of them at once.
+        // Now and then everybody comes to them at once.
         let isBurst = world.timeline.now % .seconds(4) < .milliseconds(60)
         if draw.once(in: isBurst ? 2 : 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
-            return isBurst ? Place.closed[0] : draw.element(of: Place.closed)
+            return draw.element(of: Place.closed)
         }
         return draw.once(in: 3) ? draw.element(of: Place.open) : nil
     }

@@ -2,7 +2,8 @@
 struct SeedLimits {
     let subjects: Int
     let newSubjectsPerSecond: Int
-    /// Users with a token of their own. Every fifth seed has more than one step of a purge takes.
+    /// Users with a token of their own. Some seeds have more than one step of a purge takes, most of them without a fleet, which would bring
+    /// a purged token back.
     let users: Int
     /// One request of this many is for a path that wants more scopes, where a route has some.
     let wideShare: UInt64
@@ -15,7 +16,7 @@ struct SeedLimits {
     init(_ seed: UInt64, isAmple: Bool) {
         var draw = Draw(seed, Purpose.limits)
         subjects = draw.once(in: 3) && !isAmple ? 4 : 1000
-        users = seed % 5 == 3 ? 600 : 12
+        users = (World.isFleet(seed) ? seed % 10 == 3 : seed % 2 == 0) ? 600 : 12
         newSubjectsPerSecond = users > 50 ? 1000 : 50
         wideShare = !isAmple ? 30 : seed % 2 == 0 ? 2 : 6
         waiters = 200
