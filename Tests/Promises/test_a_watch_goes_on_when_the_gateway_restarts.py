@@ -149,7 +149,8 @@ def test_each_look_is_a_line_of_json(hot, piped):
 
 def test_it_goes_on_when_the_gateway_restarts(hot, piped):
     watch, text = piped("--json"), piped()
-    eventually(lambda: watch.lines(), what="a first line")
+    # Who has seen nothing of the first gateway cannot tell the second one from it.
+    eventually(lambda: watch.lines() and text.out(), what="a first list of each")
     hot.stop()
     away = eventually(lambda: [line for line in watch.lines() if "error" in line], what="the line of its end")
     assert "no gateway answers at" in away[0]["error"] and "tokens" not in away[0]
