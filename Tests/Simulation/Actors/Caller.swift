@@ -222,10 +222,24 @@ final class Caller {
                 answer.status == 200 || mayFail(question, answer.status), .calmSuccess,
                 "\(question.id) got \(answer.status) where nothing was broken")
         }
+        lookAtRefusal(question, answer.status)
         world.verdicts.expect(
             !answer.body.contains(canary: Tokens.canary)
                 && answer.fields.allSatisfy { !Array($0.value.utf8).contains(canary: Tokens.canary) },
             .toldSecret, "a secret stands in the answer to \(question.id)")
+    }
+
+    /// Whoever was refused once and waits for nothing yet waits for the grant that is under way.
+    private func lookAtRefusal(_ question: Question, _ status: Int) {
+        guard world.mustSucceed, [401, 502].contains(status), question.method != "POST",
+            let route = World.routes.first(where: { $0.name == question.route }),
+            ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process,
+            let time = world.refusals.told(
+                question.id, gateway: process.gateway, client: route.client, at: world.timeline.now)
+        else { return }
+        world.verdicts.expect(
+            !world.issuer.isAsked(by: process, for: route.client, before: time), .servedToken,
+            "\(question.id) got the refusal of its first token while \(process) was asking for another one")
     }
 
     /// Whether an answer is one that somebody has to expect where faults cost nothing else.

@@ -92,6 +92,14 @@ final class OAuthIssuer {
         return lateUntil > 0 && lateUntil + .seconds(5) > time
     }
 
+    /// Whether a process's request for a token of a client has been under way since before some time.
+    func isAsked(by process: ProcessName, for client: String, before time: UInt64) -> Bool {
+        grants.values.contains {
+            $0.process == process && $0.client.replacing("+odd", with: "") == client && !$0.isAnswered
+                && !$0.wire.isAbandoned && $0.beganAt <= time
+        }
+    }
+
     // MARK: - Requests
 
     private func take(_ arrival: Server.Arrival, _ wire: Wire, _ reply: @escaping (Server.Reply) -> Void) {
@@ -233,7 +241,9 @@ final class OAuthIssuer {
         {
             return true
         }
-        guard let redis = world.redis, redis.isCalm else { return false }
+        guard let redis = world.redis, redis.isCalm,
+            isKept || world.gateways[reader.gateway].livedOn(reader, after: time)
+        else { return false }
         return world.timeline.now > time + .seconds(3)
     }
 

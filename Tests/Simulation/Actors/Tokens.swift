@@ -22,6 +22,8 @@ final class Tokens {
     private var revocations: [(client: String, time: UInt64)] = []
     /// In every secret of the simulation, so that it is found wherever one is told.
     static let canary: StaticString = "CANARY"
+    /// Clients whose next token is dead when they have it.
+    private var doomed: Set<String> = []
     private var count: UInt64 = 0
     private var draw: Draw
 
@@ -39,9 +41,19 @@ final class Tokens {
         return "\(kind)\(count)-\(Self.canary)-\(String(draw.next(), radix: 36))"
     }
 
+    /// Takes the tokens of a client away, and the one that it is given next.
+    func revokeNext(_ client: String, now: UInt64) {
+        revoke(client, now: now)
+        doomed.insert(client)
+    }
+
     func give(to client: String, scopes: Set<Substring> = [], gateway: Int, now: UInt64, life: UInt64) -> Access {
-        let token = Access(
+        var token = Access(
             text: secret("at"), client: client, scopes: scopes, gateway: gateway, given: now, end: now + life)
+        if doomed.remove(client) != nil {
+            token.isRevoked = true
+            revocations.append((client, now))
+        }
         access[token.text] = token
         return token
     }

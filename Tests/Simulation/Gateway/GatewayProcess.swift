@@ -135,11 +135,20 @@ final class GatewayProcess {
         disk.cutPower()
     }
 
+    /// When its processes ended, by their lives.
+    private var ends: [Int: UInt64] = [:]
+
+    /// Whether a process has had a second to tell others what it learned.
+    func livedOn(_ process: ProcessName, after time: UInt64) -> Bool {
+        ends[process.life].map { $0 > time + .seconds(1) } ?? true
+    }
+
     /// A process is gone.
     func end(_ life: ProcessLife, _ how: String) {
         others.removeAll { $0 === life }
         if running === life { running = nil }
         life.isOver = true
+        ends[life.name.life] = world.timeline.now
         if disk.hasKeptItsWord, disk.mood == .well {
             heldBack.ended(life.name, at: world.timeline.now)
         }

@@ -45,11 +45,12 @@ extension Fault.Kind {
 
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
-        switch draw.below(9) {
+        switch draw.below(10) {
         case 0: .slow(draw.below(.milliseconds(4)))
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
         case 3: .revokes(clients[0])
+        case 9: .revokesNext(draw.element(of: ["service", "service", "service@second"]))
         case 4: .dies(World.secondAddress)
         // Less than the head start of a server's first address, whose other one may be dying.
         case 5: .slowToConnect(.milliseconds(200))
@@ -69,7 +70,8 @@ extension Fault.Kind {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))
         case 2: .issuer(.silence)
-        case 3: .issuer(.late(draw.below(.seconds(15))))
+        // What takes as long as the things that it may meet, or far longer.
+        case 3: .issuer(.late(draw.below(draw.once(in: 2) ? .milliseconds(800) : .seconds(15))))
         case 4: .issuer(.breaks)
         case 5: .upstream(draw.below(World.upstreams), .status(draw.element(of: [500, 503, 404])))
         case 6: .upstream(draw.below(World.upstreams), .cuts(isReset: draw.once(in: 2)))

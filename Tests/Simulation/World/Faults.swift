@@ -22,6 +22,8 @@ struct Fault: CustomStringConvertible {
         case cut(gateway: Int, String)
         /// All tokens of a client are taken away.
         case revokes(String)
+        /// And the one that it is given next.
+        case revokesNext(String)
         /// A user has another password from now on; the gateways learn of it at the end of the fault.
         case password(String)
         /// A secret is another one with each reading, and none of them is right.
@@ -52,7 +54,7 @@ struct Fault: CustomStringConvertible {
         /// Whether leases of the fleet may be lost or late by it.
         var troublesFleet: Bool {
             switch self {
-            case .issuer, .upstream, .revokes, .password, .secretFlaps, .noNames: false
+            case .issuer, .upstream, .revokes, .revokesNext, .password, .secretFlaps, .noNames: false
             default: true
             }
         }
@@ -154,6 +156,7 @@ struct FaultPlan {
         case .noNames(let host): world.lostNames.insert(host)
         case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
         case .revokes(let client): world.tokens.revoke(client, now: world.timeline.now)
+        case .revokesNext(let client): world.tokens.revokeNext(client, now: world.timeline.now)
         case .password(let user): world.issuer.passwords[user] = world.tokens.secret("pw")
         case .secretFlaps:
             world.wrongSecretsUntil = fault.ends + .seconds(40)
@@ -208,7 +211,7 @@ struct FaultPlan {
         case .redisReplayed: world.redis?.replay()
         case .stops(let gateway, _): world.gateways[gateway].goOn()
         case .descriptors(let gateway, _): for kernel in world.gateways[gateway].kernels { kernel.socketErrors = [] }
-        case .breaksConnections, .breaksConnectionsTo, .revokes, .wallClock, .redisWiped, .redisRestarted,
+        case .breaksConnections, .breaksConnectionsTo, .revokes, .revokesNext, .wallClock, .redisWiped, .redisRestarted,
             .restart, .reload, .purge, .upgrade:
             break
         }

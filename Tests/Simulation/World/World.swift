@@ -21,6 +21,7 @@ final class World {
     /// Until when an issuer may be sent a secret that is none, nanoseconds.
     var wrongSecretsUntil: UInt64 = 0
     var secretsWereWrong: Bool { timeline.now < wrongSecretsUntil }
+    var refusals = Refusals()
     /// Users whose password somebody has refused, whichever it was.
     var refusedUsers: Set<String> = []
     private var turns: Draw
@@ -126,8 +127,8 @@ final class World {
     static let redisAddress = "10.0.2.1:6379"
     private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
 
-    /// One seed of three has the standard load. Few callers let more histories happen in the same time; what needs a crowd needs many.
-    static func callers(_ seed: UInt64) -> Int { seed % 3 == 1 ? 60 : 16 }
+    /// One seed of six has the standard load. Few callers let more histories happen in the same time; what needs a crowd needs many.
+    static func callers(_ seed: UInt64) -> Int { seed % 6 == 1 ? 60 : 16 }
 
     /// Two seeds of three have a fleet; with the third each gateway is alone.
     static func isFleet(_ seed: UInt64) -> Bool { seed % 3 != 0 }
