@@ -1,12 +1,12 @@
 import FoundationEssentials
 
 /// Oracle Access Manager behind one address: the Mobile & Social service that gives tokens, and what its WebGate, in front of an API, asks
-/// for. A context of a challenge is good once and for one URL; a token is good for the WebGate.
+/// for. A context of a challenge is good once and for one URL; a token is good for the WebGate that asked for it.
 final class MobileSocial {
     private let world: World
     private var draw: Draw
-    /// Contexts of challenges that nobody has used, by their text: the resource that each is for.
-    private var contexts: [String: String] = [:]
+    /// Contexts of challenges that nobody has used, by their text: the resource that each is for, and its WebGate's realm.
+    private var contexts: [String: (resource: String, realm: String)] = [:]
     private var handles: Set<String> = []
     private var userTokens: Set<String> = []
     private var refusals: [PasswordRefusal] = []
@@ -39,14 +39,15 @@ final class MobileSocial {
 
     private func challenge(_ request: Message) -> [UInt8] {
         let context = world.tokens.name("ctx")
-        contexts[context] = "http://\(request.field("host") ?? "")\(request.target)"
-        let value = #"OAM-Auth realm="\#(realm(of: request.target)):2 \#(request.target)", request-ctx="\#(context)""#
+        let realm = realm(of: request.target)
+        contexts[context] = ("http://\(request.field("host") ?? "")\(request.target)", realm)
+        let value = #"OAM-Auth realm="\#(realm):2 \#(request.target)", request-ctx="\#(context)""#
         return Answer.text(
             401, ["WWW-Authenticate: \(value)", "Content-Type: text/html"], Array("<html>no</html>\n".utf8))
     }
 
     /// In every fifth seed an API stands behind more WebGates than a route remembers realms of.
-    private func realm(of target: Substring) -> String {
+    func realm(of target: Substring) -> String {
         guard world.seed % 5 == 2 else { return "GATE" }
         let path = target.prefix { $0 != "?" }
         return "GATE\(path.utf8.reduce(0) { $0 + Int($1) } % 18)"
@@ -130,14 +131,15 @@ final class MobileSocial {
         guard userTokens.contains(members.subject ?? "") else {
             return Answer.json(401, #"{"message":"user token is not valid","oicErrorCode":"IDAAS-62010"}"#)
         }
-        guard let context = members.context, let resource = contexts.removeValue(forKey: context) else {
+        guard let context = members.context, let asked = contexts.removeValue(forKey: context) else {
             return Answer.json(400, #"{"message":"request context is unknown","oicErrorCode":"IDAAS-62012"}"#)
         }
         world.verdicts.expect(
-            members.resource == resource, .rightAnswer,
-            "a context of \(resource) is used for \(members.resource ?? "nothing")")
+            members.resource == asked.resource, .rightAnswer,
+            "a context of \(asked.resource) is used for \(members.resource ?? "nothing")")
         let token = world.tokens.give(
-            to: Self.client, gateway: wire.gateway, now: world.timeline.now, life: world.issuer.life)
+            to: Self.client, scopes: [Substring(asked.realm)], gateway: wire.gateway, now: world.timeline.now,
+            life: world.issuer.life)
         return given(token.text, "ACCESSTOKEN")
     }
 

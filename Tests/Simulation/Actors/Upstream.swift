@@ -130,7 +130,10 @@ final class Upstream {
         if client == MobileSocial.client {
             let asked = world.mobileSocial.gate(arrival, name)
             guard let text = asked.text, let token = world.tokens.access[text] else { return asked.refusal }
-            return tokenRefusal(token, asked.refusal ?? [], arrival, client: client, wire)
+            if let refusal = tokenRefusal(token, asked.refusal ?? [], arrival, client: client, wire) { return refusal }
+            // The token of another WebGate before this API.
+            let isMeant = token.scopes.contains(Substring(world.mobileSocial.realm(of: request.target)))
+            return isMeant ? nil : asked.refusal
         }
         if client == "basic" { return gate.refusal(of: arrival, values, wire) }
         if client == "none" {
