@@ -110,7 +110,7 @@ extension AccessTokenMachine {
             }
         }
         if isBusy { return join(loop, for: report.demand, at: now) }
-        // What starts at the end of a pause would ask for no more than the token has.
+        // A step-up that is refused is no wish for a renewal: the grant at the end of the pause would ask for no more than the token has.
         if let refusal = refusal(isWish: false, at: now) { return [answer(loop, refusal)] }
         guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }

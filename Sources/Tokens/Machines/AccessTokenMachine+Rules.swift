@@ -28,7 +28,7 @@ extension AccessTokenMachine {
     }
 
     /// Why no flight may start now; nil if one may.
-    /// - Parameter isWish: where a failure keeps one from starting, one is to start at the end of the pause.
+    /// - Parameter isWish: a flight is to start at the end of the pause, if it is a pause that keeps one from starting now.
     mutating func refusal(isWish: Bool = true, at now: Instant) -> Outcome? {
         if let blocked { return .failed(blocked, retryAfter: nil) }
         if policy.connectivity == .offline || !policy.canRegrant {
@@ -216,7 +216,8 @@ extension AccessTokenMachine {
             return answerWaiters(failed) + [.report(.acquisitionFailed(failure))]
         }
         self.held = held
-        // A step-up that failed leaves a token that may need no successor yet. Whoever asked for one while it ran asks no second time.
+        // A step-up that failed leaves a token that may need no successor yet. A loop that asked for a renewal while the step-up ran asks no
+        // second time.
         pause?.isWanted = reason != .steppedUp || held.grant.lifetime.refreshAt <= now
         var actions: [Action] = wasRefused || enters ? [.publish(fields(held))] : []
         // Whoever waits after a refusal would get the refused token again.

@@ -53,7 +53,7 @@ public struct Flight: Equatable, Sendable {
     let level: Int?
     /// All that it asks for.
     public let scopes: ScopeSet
-    /// Those of them that the token must have, whoever brings it: somebody who was challenged for them waits.
+    /// The scopes that somebody who was challenged for them waits for: the token must have them, whoever brings it.
     var owed: ScopeSet
     /// The start of the flight.
     let startedAt: Instant

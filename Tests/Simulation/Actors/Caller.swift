@@ -151,7 +151,7 @@ final class Caller {
         let isOfCrowd = !isLong && world.limits.users > 100 && draw.once(in: 2)
         let route =
             isOfCrowd ? World.crowd : draw.element(of: isLong ? Array(World.routes.prefix(1)) : World.routes)
-        // Over HTTP/2 in small frames many at once would take all connections of a route.
+        // Large uploads over HTTP/2 are slow, since frames are small, and many at once would take all connections of a route.
         return request(route, path: path(on: route), method: method, size: size, oftenLarge: talk is HTTP1Talk)
     }
 
@@ -166,7 +166,7 @@ final class Caller {
         if draw.once(in: world.limits.wideShare), World.wideRoutes.contains(route.name) {
             return draw.element(of: Place.wide.keys.sorted())
         }
-        // Now and then everybody comes to them at once.
+        // Paths that refuse every token have a crowd of callers at one time every four seconds.
         let isBurst = world.timeline.now % .seconds(4) < .milliseconds(60)
         if draw.once(in: isBurst ? 2 : 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
             return draw.element(of: Place.closed)
@@ -229,7 +229,7 @@ final class Caller {
             .toldSecret, "a secret stands in the answer to \(question.id)")
     }
 
-    /// Whoever was refused once and waits for nothing yet waits for the grant that is under way.
+    /// A request that an API has refused once has to wait for the grant that is under way, where there is one.
     private func lookAtRefusal(_ question: Question, _ status: Int) {
         guard world.mustSucceed, [401, 502].contains(status), question.method != "POST",
             let route = World.routes.first(where: { $0.name == question.route }),
@@ -262,7 +262,7 @@ final class Caller {
             return world.tokens.revocations(of: route.client, since: now - min(now, hold)) > 0
         }
         let revocations = world.tokens.revocations(of: route.client, since: now - min(now, .seconds(5)))
-        // Its one replay was for the token that was taken away, and the next one is good for less.
+        // The request's one replay was for a token that was taken away, and the token that it went out with is good for less.
         if status == 403, let path = question.path, Place.wide[path] != nil { return revocations > 0 }
         // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
         if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }

@@ -8,8 +8,8 @@ final class HTTP1Talk: Talk {
     var whenIdle: () -> Void = {}
     private var reader = MessageReader(answers: true)
     private(set) var isOver = false
-    /// What has come while a long upload was being written; nil where the caller reads at once. Many programs read nothing before all of their
-    /// request is written.
+    /// Octets that have come while a long upload was being written; nil where the caller reads at once. Many programs read nothing before
+    /// all of their request is written.
     private var unread: [UInt8]?
     private var endedUnread = false
     private var draw: Draw

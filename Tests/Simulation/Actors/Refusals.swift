@@ -9,7 +9,7 @@ struct Refusals {
         let client: String
     }
 
-    /// As long as one path's refusals may hold others back, in nanoseconds.
+    /// Nanoseconds for which the refusals of one path may keep a gateway from granting for others, at most.
     private static let hold: UInt64 = .seconds(45)
 
     mutating func note(_ id: String, at now: UInt64) {

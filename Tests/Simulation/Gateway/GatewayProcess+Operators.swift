@@ -48,8 +48,11 @@ extension GatewayProcess {
             guard !life.isOver else { return }
             life.gateway.close()
             self.end(life, "ends")
-            if overlaps { expectStoreServes() }
-            if !overlaps { world.timeline.after(.milliseconds(100)) { [self] in try? start() } }
+            if overlaps {
+                expectStoreServes()
+            } else {
+                world.timeline.after(.milliseconds(100)) { [self] in try? start() }
+            }
         }
         let done = UncheckedAction(end)
         life.gateway.drain { [world = UncheckedReference(world)] in world.value.timeline.after(0) { done.run() } }

@@ -50,12 +50,12 @@ extension Fault.Kind {
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
         case 3: .revokes(clients[0])
-        case 9: .revokesNext(draw.element(of: ["service", "service", "service@second"]))
         case 4: .dies(World.secondAddress)
-        // Less than the head start of a server's first address, whose other one may be dying.
+        // The delay is below the head start of a server's first address, since the other one may be dying.
         case 5: .slowToConnect(.milliseconds(200))
         case 6: .issuer(.late(draw.below(.seconds(3))))
         case 7: .upstream(draw.below(World.upstreams - 1), .early(closes: draw.once(in: 2)))
+        case 9: .revokesNext(draw.element(of: ["service", "service", "service@second"]))
         default: .refuses(World.secondAddress)
         }
     }
@@ -70,7 +70,7 @@ extension Fault.Kind {
         case 0: .issuer(.status(draw.element(of: [429, 500, 503])))
         case 1: .issuer(draw.element(of: [.garbage, .twice, .foreign(401), .foreign(403)]))
         case 2: .issuer(.silence)
-        // What takes as long as the things that it may meet, or far longer.
+        // The delay is either as short as what a late grant may meet, such as a store that is taken back, or far longer.
         case 3: .issuer(.late(draw.below(draw.once(in: 2) ? .milliseconds(800) : .seconds(15))))
         case 4: .issuer(.breaks)
         case 5: .upstream(draw.below(World.upstreams), .status(draw.element(of: [500, 503, 404])))

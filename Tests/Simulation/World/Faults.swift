@@ -22,7 +22,7 @@ struct Fault: CustomStringConvertible {
         case cut(gateway: Int, String)
         /// All tokens of a client are taken away.
         case revokes(String)
-        /// And the one that it is given next.
+        /// All tokens of a client are taken away, and the one that it is given next.
         case revokesNext(String)
         /// A user has another password from now on; the gateways learn of it at the end of the fault.
         case password(String)
@@ -104,7 +104,7 @@ struct FaultPlan {
         let theme = FaultTheme.drawn(&draw, isFleet: isFleet)
         let one = draw.below(gateways)
         let befallen = theme != .everything && draw.once(in: 2) ? one..<one + 1 : 0..<gateways
-        // What comes at one moment meets what the gateway has under way because of the other; what comes alone is seen to its end.
+        // Faults of one moment meet what the gateway has under way because of each other; a fault that comes alone is seen to its end.
         let comesInGroups = draw.once(in: 2)
         func pause() -> UInt64 {
             guard comesInGroups else { return draw.below(2 * pace) }

@@ -5,7 +5,7 @@ struct SeedLimits {
     /// Users with a token of their own. Some seeds have more than one step of a purge takes, most of them without a fleet, which would bring
     /// a purged token back.
     let users: Int
-    /// One request of this many is for a path that wants more scopes, where a route has some.
+    /// The share of a route's requests that are for paths which want more scopes, as one in this many.
     let wideShare: UInt64
     let waiters: Int
     let replayMemory: String
