@@ -248,14 +248,28 @@ struct ImmediateWork: BlockingWork {
 
 /// The environment that secrets are read from.
 final class Secrets: Sendable {
-    private let values: Mutex<[String: String]>
+    private let values: Mutex<(values: [String: String], readings: Int)>
+    private let restless: String?
 
-    init(_ values: [String: String] = [:]) { self.values = Mutex(values) }
+    /// - Parameter restless: the one that is another value at each reading, as of a program that makes one-time passwords.
+    init(_ values: [String: String] = [:], restless: String? = nil) {
+        self.values = Mutex((values, 0))
+        self.restless = restless
+    }
 
     subscript(name: String) -> String? {
-        get { values.withLock { $0[name] ?? "secret" } }
-        set { values.withLock { $0[name] = newValue } }
+        get {
+            values.withLock { state in
+                guard name == restless else { return state.values[name] ?? "secret" }
+                state.readings += 1
+                return "value-\(state.readings)"
+            }
+        }
+        set { values.withLock { $0.values[name] = newValue } }
     }
+
+    /// Of the restless one.
+    var readings: Int { values.withLock { $0.readings } }
 }
 
 /// A store in memory, which outlives its gateways. Its disk fails or hangs as told.

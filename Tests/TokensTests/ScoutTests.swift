@@ -87,9 +87,10 @@ import Testing
     let second = Ticket(loop: 1, number: 2)
     let third = Ticket(loop: 0, number: 3)
 
-    func unproven() -> BasicProbation {
+    func unproven(isSent: Bool = true) -> BasicProbation {
         var probation = BasicProbation()
         #expect(probation.arrived(first) == [.dispatch(first)])
+        if isSent { probation.sent(first) }
         #expect(probation.arrived(second) == [])
         #expect(probation.arrived(third) == [])
         return probation
@@ -142,7 +143,7 @@ import Testing
     }
 
     @Test func rule5_AnUnprovenSecretThatWasRefusedElsewhereIsRefusedToAllThatWait() {
-        var probation = unproven()
+        var probation = unproven(isSent: false)
         #expect(probation.quarantined() == [.refuse([first, second, third], .credentialRejected)])
     }
 
@@ -151,7 +152,26 @@ import Testing
         _ = probation.refused(path: "/")
         #expect(probation.secretChanged() == [])
         #expect(probation.arrived(first) == [.dispatch(first)])
+        probation.sent(first)
         #expect(probation.arrived(second) == [])
         #expect(probation.secretChanged() == [.dispatch(second)])
+    }
+
+    @Test func aTryThatHasNotLeftIsMadeWithTheNewSecret() {
+        var probation = unproven(isSent: false)
+        #expect(probation.isToSend(first) && !probation.isToSend(second))
+        #expect(probation.secretChanged() == [.dispatch(first)])
+        probation.sent(first)
+        #expect(!probation.isToSend(first))
+        #expect(probation.succeeded() == [.publish([second, third])])
+    }
+
+    @Test func nobodyIsForgottenWhoseTryHasNotLeft() {
+        var proven = unproven(isSent: false)
+        #expect(proven.succeeded() == [.publish([first, second, third])])
+        var refused = unproven(isSent: false)
+        #expect(refused.refused(path: "/") == [.quarantine, .refuse([first, second, third], .credentialRejected)])
+        var withheld = unproven()
+        #expect(withheld.withheld() == [.refuse([second, third], .notPermitted(retryAfter: .seconds(1)))])
     }
 }

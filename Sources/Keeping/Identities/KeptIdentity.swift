@@ -26,6 +26,8 @@ package final class KeptIdentity: @unchecked Sendable {
     /// Rises when a secret's value changes.
     var secretVersion: UInt64 = 1
     var secretHashes: [String: [UInt8]] = [:]
+    /// The values of now, of a `static` or `basic` identity alone: its token is made of them, and is in memory all the same.
+    var latestSecrets: [String: Secret] = [:]
     var secretsCheckedAt: UInt64 = 0
     /// The scopes of a token for another identity's exchange; a person's login asks for them too.
     package var scopes: [String] = []

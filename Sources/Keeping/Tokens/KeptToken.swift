@@ -81,7 +81,8 @@ final class KeptToken: @unchecked Sendable {
     var secretFault: Fault.Kind?
     /// When a fixed credential's secret was last read.
     var loadedAt: UInt64 = 0
-    var isLoading = false
+    /// The reading that was begun last, as long as it runs.
+    var reading: KeeperEnvironment?
     /// Work that waits for the reading to end, whatever the reading brings.
     var onLoaded: [() -> Void] = []
 

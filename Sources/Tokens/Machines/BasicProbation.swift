@@ -33,6 +33,8 @@ public struct BasicProbation: Sendable {
     public private(set) var state = State.unproven
     /// The ticket of the request that makes the one try of an unproven secret.
     public private(set) var trial: Ticket?
+    /// The try has left, and the upstream will answer it.
+    private var isSent = false
     private var waiting: [Ticket] = []
     private var refusedPaths: Set<ByteString> = []
 
@@ -64,14 +66,26 @@ public struct BasicProbation: Sendable {
         }
     }
 
+    /// Whether a dispatch that was ordered a while ago is still to be carried out.
+    public func isToSend(_ ticket: Ticket) -> Bool { trial == ticket && !isSent }
+
+    /// The dispatch has been carried out.
+    public mutating func sent(_ ticket: Ticket) {
+        if trial == ticket { isSent = true }
+    }
+
     /// Any answer but a refusal of the credential.
     public mutating func succeeded() -> [Action] {
         refusedPaths = []
         guard state == .unproven else { return [] }
         state = .proven
-        trial = nil
-        defer { waiting = [] }
-        return [.publish(waiting)]
+        return [.publish(endTrial())]
+    }
+
+    /// - Returns: whoever is to be told of the outcome; the try that has left is told by the upstream.
+    private mutating func endTrial() -> [Ticket] {
+        defer { (trial, isSent, waiting) = (nil, false, []) }
+        return (isSent ? [] : trial.map { [$0] } ?? []) + waiting
     }
 
     /// A 401 to the credential. It was sent with the secret of now; later ones are told by `secretChanged`.
@@ -100,9 +114,7 @@ public struct BasicProbation: Sendable {
     }
 
     private mutating func refuseAll(_ failure: GrantFailure) -> [Action] {
-        let refused = (trial.map { [$0] } ?? []) + waiting
-        trial = nil
-        waiting = []
+        let refused = endTrial()
         return refused.isEmpty ? [] : [.refuse(refused, failure)]
     }
 
@@ -117,19 +129,21 @@ public struct BasicProbation: Sendable {
 
     private mutating func tryNext() -> [Action] {
         trial = waiting.isEmpty ? nil : waiting.removeFirst()
+        isSent = false
         return trial.map { [.dispatch($0)] } ?? []
     }
 
-    /// A new secret, or a reset by the operator: all begins anew. The first that waits tries it.
+    /// A new secret, or a reset by the operator: all begins anew. The first that waits tries it, before all others the one whose try of
+    /// the former secret has not left.
     public mutating func secretChanged() -> [Action] {
         state = .unproven
         refusedPaths = []
+        if let trial, !isSent { return [.dispatch(trial)] }
         return tryNext()
     }
 
     private mutating func quarantine() -> [Action] {
         state = .quarantined
-        trial = nil
         refusedPaths = []
         return [.quarantine] + refuseAll(.credentialRejected)
     }

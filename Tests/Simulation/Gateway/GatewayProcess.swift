@@ -51,6 +51,7 @@ final class GatewayProcess {
     /// One of them is another one with each reading.
     var flaps = false
     private var readings = 0
+    private var readingsOfSecond: (second: UInt64, count: Int) = (0, 0)
     /// When the process that serves began to.
     private(set) var bornAt: UInt64 = 0
     /// The passwords that operators were told are not sent any more.
@@ -272,7 +273,17 @@ final class GatewayProcess {
     func secret(_ name: String) -> String? {
         guard flaps, name == "SECRET" else { return environment.withLock { $0[name] } }
         readings += 1
+        noteReading()
         return "wrong-\(Tokens.canary)-\(readings)"
+    }
+
+    /// With the largest crowd of identities a start reads some hundreds.
+    private func noteReading() {
+        let second = world.timeline.now / .seconds(1)
+        readingsOfSecond = (second, readingsOfSecond.second == second ? readingsOfSecond.count + 1 : 1)
+        world.verdicts.expect(
+            readingsOfSecond.count < 2000, .restless,
+            "\(name) has read a secret \(readingsOfSecond.count) times in this second")
     }
 
     func endsFlapping() {

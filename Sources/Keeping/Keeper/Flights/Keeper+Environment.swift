@@ -78,6 +78,12 @@ extension Keeper {
         }
     }
 
+    /// The password of a `basic` identity as its requests carry it now; read where that has not been done.
+    func sentPassword(of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
+        if let password = identity.latestSecrets["password"] { return password }
+        return try await secret("password", of: identity)
+    }
+
     private func read(_ source: @escaping SecretSource) async -> Result<Secret, any Error> {
         while true {
             let read: Result<Secret, any Error>? = await withCheckedContinuation { continuation in
@@ -118,23 +124,26 @@ extension Keeper {
     private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
         let hash = attempts.hash(secret)
         let before = identity.secretHashes.updateValue(hash, forKey: name)
+        let isFixed = identity.policy.kind == .fixed || identity.policy.kind == .basic
+        if isFixed { identity.latestSecrets[name] = secret }
         guard let before, before != hash else { return }
         identity.secretVersion += 1
         events.info("secret changed", [identity.logged, LogField("secret", .name(name))])
         liftSessionRefusals(of: identity)
         for token in tokens.of(identity) {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
-            if token.probation != nil || identity.policy.kind == .fixed { reload(token) }
+            if isFixed { reload(token, isKnown: true) }
         }
     }
 
     /// A fixed credential's value is another one: nothing of the old one is served, and those on trial begin anew.
-    func reload(_ token: KeptToken) {
+    /// - Parameter isKnown: the new value has been read.
+    func reload(_ token: KeptToken, isKnown: Bool = false) {
         dropTrial(of: token)
         let actions = token.probation?.secretChanged() ?? []
         token.line = nil
         cache.clear(slot: token.slot)
-        loadFixed(token, then: actions)
+        loadFixed(token, isKnown: isKnown, then: actions)
     }
 
     /// Looks whether a secret's value has changed, at most once a second: a request that would meet a quarantine is the moment to find out

@@ -186,45 +186,60 @@ extension Keeper {
     // MARK: - Fixed credentials
 
     /// Reads the secret of a `static` or `basic` identity and makes it the token.
-    /// - Parameter then: what the trial of a new value begins with, once it is there.
-    func loadFixed(_ token: KeptToken, then actions: [BasicProbation.Action] = []) {
+    /// - Parameters:
+    ///   - isKnown: a reading has just brought the secret. One more could bring another value, which would be a change again, for ever where
+    ///     a program makes a new value at each reading.
+    ///   - then: what the trial of a new value begins with, once it is there.
+    func loadFixed(_ token: KeptToken, isKnown: Bool = false, then actions: [BasicProbation.Action] = []) {
+        let environment = environment(of: token.identity)
+        if isKnown { environment.know(token.identity.latestSecrets) }
         token.loadedAt = now
-        token.isLoading = true
-        hold(token) { await $0.readFixed(token, then: actions) }
+        token.reading = environment
+        hold(token) { await $0.readFixed(token, environment, then: actions) }
     }
 
-    private func readFixed(_ token: KeptToken, then actions: [BasicProbation.Action]) async {
-        let environment = environment(of: token.identity)
+    private func readFixed(_ token: KeptToken, _ environment: KeeperEnvironment, then actions: [BasicProbation.Action])
+        async
+    {
         do {
             let grant = try await token.identity.plan.handshake.acquire(token.wanted, environment: environment)
-            let line = grant.token.withBytes { bytes in
-                Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+            if token.reading === environment {
+                let line = grant.token.withBytes { bytes in
+                    Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
+                }
+                token.line = (tokens.nextGeneration(), Secret(line))
+                token.lastFailure = nil
+                token.secretFault = nil
+                if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
             }
-            token.line = (tokens.nextGeneration(), Secret(line))
-            token.lastFailure = nil
-            token.secretFault = nil
-            if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
-            // Given up while it was read, its slot may be another's by now.
-            let isOurs = tokens.holds(token)
-            if isOurs, token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
-            if !isOurs {
-                // The requests that wait are told below.
-            } else if token.probation?.state == .unproven, attemptsRefused(token.identity) {
+        } catch {
+            if token.reading === environment {
+                token.failed(error, asking: environment.trail.server, at: now)
+                token.identity.note(error, asking: environment.trail.server, at: now)
+                events.error("secret cannot be read", [token.identity.logged, LogField("reason", .name("\(error)"))])
+                // Nothing can be served: callers learn why, and a later request tries the secret again.
+                token.line = nil
+                if tokens.holds(token) { cache.clear(slot: token.slot) }
+            }
+        }
+        ended(environment, of: token, then: actions)
+    }
+
+    /// A reading that began later has the later value, and may end sooner: what waits, waits for that one, whose own actions begin the trial.
+    private func ended(_ reading: KeeperEnvironment, of token: KeptToken, then actions: [BasicProbation.Action]) {
+        guard token.reading === reading else { return }
+        token.reading = nil
+        // Given up while it was read, its slot may be another's by now; the requests that wait are told below.
+        if tokens.holds(token) {
+            if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
+            if token.line != nil, token.probation?.state == .unproven, attemptsRefused(token.identity) {
                 // Refused before a restart: a process that starts again and again would lock the account.
                 let refused = token.probation?.quarantined() ?? []
                 perform(refused, on: token)
             } else {
                 perform(actions, on: token)
             }
-        } catch {
-            token.failed(error, asking: environment.trail.server, at: now)
-            token.identity.note(error, asking: environment.trail.server, at: now)
-            events.error("secret cannot be read", [token.identity.logged, LogField("reason", .name("\(error)"))])
-            // Nothing can be served: callers learn why, and a later request tries the secret again.
-            token.line = nil
-            if tokens.holds(token) { cache.clear(slot: token.slot) }
         }
-        token.isLoading = false
         let waiting = token.onLoaded
         token.onLoaded = []
         for work in waiting { work() }

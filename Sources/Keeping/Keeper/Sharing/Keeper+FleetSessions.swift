@@ -291,7 +291,7 @@ extension Keeper {
 
     /// The secret that is configured now is one that this gateway knows to be refused: the others are told.
     func tellRejected(_ identity: KeptIdentity) async {
-        guard let account = identity.account, let secret = try? await secret("password", of: identity),
+        guard let account = identity.account, let secret = try? await sentPassword(of: identity),
             attemptsRefused(identity)
         else { return }
         fleet.tier.map { $0.rejected($0.attempt(account, secret, "known")) }
@@ -309,7 +309,7 @@ extension Keeper {
     func learnRefusal(of identity: KeptIdentity) async {
         guard let tier = fleet.tier, identity.policy.kind == .basic, let account = identity.account,
             !attemptsRefused(identity),
-            let secret = try? await secret("password", of: identity)
+            let secret = try? await sentPassword(of: identity)
         else { return }
         let version = identity.secretVersion
         await firstConnection()

@@ -56,7 +56,7 @@ extension Keeper {
     private func trial(of identity: KeptIdentity) async -> Trial {
         guard let tier = fleet.tier, let account = identity.account else { return .withheld("there is none") }
         let secret: Secret
-        do { secret = try await self.secret("password", of: identity) } catch { return .withheld("\(error)") }
+        do { secret = try await sentPassword(of: identity) } catch { return .withheld("\(error)") }
         await firstConnection()
         let name = tier.name(of: secret, account)
         let attempt = tier.attempt(account, secret, "")

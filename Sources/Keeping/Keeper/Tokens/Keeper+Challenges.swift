@@ -21,7 +21,7 @@ extension Keeper {
             return order(.settled(slot: slot, .retry), to: loop)
         }
         if token.identity.policy.kind == .fixed, token.line == nil {
-            if token.isLoading { return token.onLoaded.append { self.needed(token, from: loop) } }
+            if token.reading != nil { return token.onLoaded.append { self.needed(token, from: loop) } }
             if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
             return order(
                 .settled(
@@ -345,6 +345,7 @@ extension Keeper {
         for action in actions {
             switch action {
             case .dispatch(let ticket):
+                guard token.probation?.isToSend(ticket) == true else { continue }
                 guard handOver.mayGrant else {
                     // A secret that has not succeeded yet is the other process's to try.
                     answer(Ticket(ticket), .fault(Self.upgrading))
@@ -352,12 +353,8 @@ extension Keeper {
                     continue
                 }
                 guard let line = token.line else {
-                    if token.isLoading {
-                        // By then it may be known that this very secret was refused before.
-                        token.onLoaded.append {
-                            let isRefused = token.probation?.state == .quarantined
-                            self.perform(isRefused ? [.refuse([ticket], .credentialRejected)] : [action], on: token)
-                        }
+                    if token.reading != nil {
+                        token.onLoaded.append { self.perform([action], on: token) }
                         continue
                     }
                     if now > token.loadedAt + 1_000_000_000 { loadFixed(token) }
@@ -373,6 +370,7 @@ extension Keeper {
                     continue
                 }
                 if awaitsTrial(token) { continue }
+                token.probation?.sent(ticket)
                 answer(Ticket(ticket), .carry(line.bytes, slot: token.slot, generation: line.generation))
             case .publish(let tickets):
                 publishFixed(token)
