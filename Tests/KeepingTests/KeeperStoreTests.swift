@@ -297,6 +297,22 @@ internal import TokenStore
         #expect(store.rows(RowKind.session).count == 1)
     }
 
+    /// A purge ends the session that the login brought; its refresh token brings another, here and after a restart.
+    @Test(arguments: [false, true]) func aPurgeNeedsNobodyToLogIn(_ restarts: Bool) throws {
+        let store = MemoryStore()
+        var scene = try KeeperScene(Self.yaml, store: store)
+        logIn(scene, "r")
+        _ = scene.inKeeper { $0.purge(.everything) }
+        scene.settle()
+        if restarts { scene = try KeeperScene(Self.yaml, store: store) }
+        let issuer = NumberedIssuer()
+        scene.issuer = issuer.answer
+        scene.settle()
+        #expect(scene.status() == 200)
+        #expect(scene.issuerCalls.map { $0.member("refresh_token") } == ["r"])
+        #expect(word(scene) == .good)
+    }
+
     /// Otherwise a crash in the moment of the answer brings the login back.
     @Test func aLogoutIsDoneWhenTheDiskHasForgotten() throws {
         let store = MemoryStore()

@@ -38,6 +38,9 @@ public protocol GrantEnvironment: IssuerClient {
     /// The session as it stands, if it is live.
     func session() async -> LayerMaterial?
 
+    /// Whether something is left of a login: a live session, or a refresh token that may bring one, as behind a purge.
+    func hasLogin() async -> Bool
+
     /// A live session: the one that stands, or else one that `step` brings. The ladder (docs/design/tokens.md#rule-6) is walked here:
     /// `step` is called for the refresh token if there is one, then, where that failed in a way that says something about it, for the full
     /// grant.
@@ -108,6 +111,9 @@ public protocol GrantEnvironment: IssuerClient {
 }
 
 extension GrantEnvironment {
+    /// True where there is a live session; a keeper knows more.
+    public func hasLogin() async -> Bool { await session() != nil }
+
     /// A secret that is sent as text.
     func text(_ name: String) async throws(GrantFailure) -> Secret {
         let secret = try await secret(name)

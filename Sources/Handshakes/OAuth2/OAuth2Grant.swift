@@ -14,7 +14,7 @@ extension OAuth2Handshake {
         _ wanted: Wanted, as environment: any GrantEnvironment
     ) async throws(GrantFailure) -> AccessGrant {
         // Before anything is asked of the issuer: what only a person can mend is said also while it is down.
-        if needsPerson, await environment.session() == nil {
+        if needsPerson, await !environment.hasLogin() {
             throw .interactionRequired(reason: "a person must log in")
         }
         let trip = try await trip("token", wanted, user: wanted.user, environment)

@@ -134,6 +134,12 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         return await keeper.liveSession(sessionKey)
     }
 
+    func hasLogin() async -> Bool {
+        guard let sessionKey else { return false }
+        await keeper.freshen(sessionKey, of: identity)
+        return await keeper.sparesPerson(sessionKey)
+    }
+
     func session(
         _ claim: SessionClaim,
         step:

@@ -13,6 +13,8 @@ extension Keeper {
 
     func liveSession(_ key: SessionKey) -> LayerMaterial? { sessions.live(key, at: now) }
 
+    func sparesPerson(_ key: SessionKey) -> Bool { sessions.sparesPassword(key, at: now) }
+
     func claimSession(_ claim: SessionClaim, environment: KeeperEnvironment) async -> SessionTurn {
         let identity = environment.identity
         // A login that a person has just brought is on its way to the disk: until it is there, no flight uses it, or the session that
