@@ -95,11 +95,14 @@ final class KeeperScene {
                 ))
         }
         self.loops = loops
+        var reopen: (@Sendable () -> StoreOpening)?
+        if let store { reopen = { store.opening } }
         let seeds = KeeperSeeds(
             // Of one that was not read there are none yet.
             rows: state == nil || state == .serving ? store?.restore() ?? [] : [],
             keys: gateway.fixedKeys.map { ($0.key, $0.value.slot, $0.value.identity, $0.value.wanted) },
-            marksUnreadable: marksUnreadable, fleet: try server.map { try MemoryTier($0).kept })
+            marksUnreadable: marksUnreadable,
+            reopen: reopen, fleet: try server.map { try MemoryTier($0).kept })
         let keeper = self.keeper
         let bound = loops.map { LoopBound($0.data) }
         _ = keeperLoop.post { keeper.assumeIsolated { $0.takeUp(seeds, for: bound) } }
@@ -278,6 +281,8 @@ final class MemoryStore: RowStore {
         case good, failing, hung
         /// Has room for what comes in small pieces.
         case tight
+        /// It answers, and another process has the store.
+        case taken
     }
 
     private struct State {
@@ -306,6 +311,15 @@ final class MemoryStore: RowStore {
         }
     }
 
+    /// What an opening would find now.
+    var opening: StoreOpening {
+        switch disk {
+        case .good, .tight: .owner(StoreCensus())
+        case .failing, .hung: .degraded("no disk")
+        case .taken: .lockedByAnother
+        }
+    }
+
     /// A hung disk goes on with what waits.
     func thaw() {
         let waiting = state.withLock { state in
@@ -320,6 +334,7 @@ final class MemoryStore: RowStore {
 
     func commit(_ changes: [StoreChange], completion: @escaping Completion) {
         switch disk {
+        case .taken: completion(.failure(StoreFault(.notOwner, "the store is locked by another process")))
         // What writes nothing needs no space.
         case .failing where !changes.isEmpty, .tight where changes.count > 4:
             completion(.failure(StoreFault(.full, "no space")))
@@ -344,6 +359,7 @@ final class MemoryStore: RowStore {
         }
         switch disk {
         case .failing: completion(.failure(StoreFault(.io, "no disk")))
+        case .taken: completion(.failure(StoreFault(.notOwner, "the store is locked by another process")))
         case .hung: state.withLock { $0.waiting.append(find) }
         case .good, .tight: find()
         }

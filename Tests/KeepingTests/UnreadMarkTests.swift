@@ -57,6 +57,24 @@ import Testing
         #expect(scene.issuerCalls.isEmpty && scene.inKeeper { $0.health.state } == .serving)
     }
 
+    /// As where the process before still writes what it has while the disk is slow.
+    @Test func aStoreWhoseOwnerWasNotKnownAtTheStartIsTakenOverFromIt() throws {
+        let (first, _) = try gateway(refuses: true)
+        #expect(first.status("/w/x") == 503 && first.issuerCalls.count == 1)
+        store.disk = .failing
+        let (scene, _) = try gateway(Self.slow, refuses: true)
+        store.disk = .taken
+        scene.pass(seconds: 5)
+        #expect(scene.inKeeper { $0.health.isLocked })
+        #expect(scene.status("/w/x") == 503 && scene.issuerCalls.isEmpty)
+        store.disk = .good
+        scene.pass(seconds: 2)
+        #expect(scene.inKeeper { $0.health.state } == .serving)
+        let caller = scene.call(Wire.get("/w/x"))
+        #expect(caller.status == 503 && caller.receivedText.contains("problems/credential-quarantined"))
+        #expect(scene.issuerCalls.isEmpty)
+    }
+
     @Test func aGoodPasswordGoesOutWhenTheDiskAnswers() throws {
         store.disk = .failing
         let (scene, _) = try gateway(Self.slow)
@@ -93,14 +111,6 @@ import Testing
         let scene = try basic(state, takes: "right")
         #expect(isWithheld(scene.call()) && scene.upstreamCalls.isEmpty)
         store.disk = .good
-        if state == Self.owned {
-            let store = self.store
-            scene.inKeeper {
-                $0.awaitOwnership {
-                    _ = store; return .owner(StoreCensus())
-                }
-            }
-        }
         scene.pass(seconds: 3)
         #expect(scene.status() == 200)
     }

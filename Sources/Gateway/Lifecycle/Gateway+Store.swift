@@ -11,9 +11,9 @@ extension Gateway {
     struct OpenedStore {
         var store: TokenStore?
         var state: StoreHealth.State
-        /// Set where another process has the store: asks for it once more.
+        /// Set where another process has the store, or may have it: asks for it once more.
         func heir(_ time: any TimeSource) -> (@Sendable () -> StoreOpening)? {
-            guard case .locked = state, let store else { return nil }
+            guard state != .serving, let store else { return nil }
             return { store.open(now: time.wallMilliseconds()) }
         }
         var rows: [StoredRow] = []

@@ -26,6 +26,8 @@ package struct StoreHealth {
     private var isSlowTold = false
     /// When a degraded store is looked at next.
     var alarm: Alarm?
+    /// Asks once more for a store that another process had; blocks for as long as an opening may.
+    var reopen: (@Sendable () -> StoreOpening)?
     /// Until then, in nanoseconds.
     private(set) var pause = Self.leastPause
 

@@ -13,7 +13,7 @@ package struct KeeperSeeds: @unchecked Sendable {
     var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = []
     /// The store has login marks that cannot be opened.
     var marksUnreadable = false
-    /// Asks once more for a store that another process had; blocks for as long as an opening may.
+    /// As in `StoreHealth`; for a store that is not this process's, or whose disk has not said yet whose it is.
     var reopen: (@Sendable () -> StoreOpening)?
     var fleet: KeptFleet
 
@@ -41,7 +41,8 @@ extension Keeper {
         sweep(seeds.rows)
         dropForeignRows(after: seeds.rows)
         if store != nil { expireRows() }
-        if let reopen = seeds.reopen { awaitOwnership(reopen) }
+        health.reopen = seeds.reopen
+        if health.isLocked { awaitOwnership() }
         if health.isDegraded { watchStore() }
         watchLogins()
         warmUp()

@@ -46,12 +46,21 @@ extension Keeper {
         health.isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
     }
 
-    /// - Parameter reopen: asks for the store; runs on the blocking thread.
-    func awaitOwnership(_ reopen: @escaping @Sendable () -> StoreOpening) {
-        later(Self.ownershipInterval) { $0.start { await $0.askForStore(reopen) } }
+    func awaitOwnership() {
+        later(Self.ownershipInterval) { $0.start { await $0.askForStore() } }
     }
 
-    private func askForStore(_ reopen: @escaping @Sendable () -> StoreOpening) async {
+    /// A disk that did not answer at the start has answered, and the store is not ours.
+    func isNotOwner(_ reason: String) {
+        // A store that is being handed over is nobody's for a moment, and the next process's then.
+        guard health.isUnread, health.isDegraded, handOver.mayGrant, health.reopen != nil else { return }
+        health.state = .locked(reason)
+        events.error("store not used", [LogField("reason", .name(reason))])
+        awaitOwnership()
+    }
+
+    private func askForStore() async {
+        guard let reopen = health.reopen else { return }
         let opening: StoreOpening = await withCheckedContinuation { continuation in
             let accepted = blocking.run { continuation.resume(returning: reopen()) }
             if !accepted { continuation.resume(returning: .lockedByAnother) }
@@ -61,7 +70,7 @@ extension Keeper {
         case .setAside(let aside):
             events.warn("store was damaged and set aside", [LogField("aside", .name(aside))])
             own([])
-        case .lockedByAnother, .degraded: awaitOwnership(reopen)
+        case .lockedByAnother, .degraded: awaitOwnership()
         case .unknownKey(let ids):
             let names = ids.map { SealingKey.name(of: $0) }.joined(separator: ", ")
             disown("it is sealed with a key that store.key does not name: \(names)")
@@ -72,7 +81,7 @@ extension Keeper {
 
     private func own(_ rows: [StoredRow]) {
         health.state = .serving
-        _ = health.noteRead()
+        if health.noteRead() { attempts.ledger.restoreBegins() }
         events.info("store taken over", [LogField("rows", .count(Int64(rows.count)))])
         restore(rows)
         sweep(rows)

@@ -26,10 +26,14 @@ extension Keeper {
     /// stands there.
     private func readLate() {
         store?.fetch(kind: RowKind.markKey, key: []) { result in
-            guard case .success = result else { return }
             self.post { keeper in
-                keeper.takeUpLate()
-                keeper.tryStore()
+                switch result {
+                case .success:
+                    keeper.takeUpLate()
+                    keeper.tryStore()
+                case .failure(let fault) where fault.kind == .notOwner: keeper.isNotOwner("\(fault)")
+                case .failure: break
+                }
             }
         }
     }
