@@ -1,4 +1,5 @@
 import ScriptedKernel
+import Synchronization
 import Testing
 internal import TokenStore
 
@@ -42,6 +43,25 @@ internal import TokenStore
         #expect(caller.status == 200)
         store.disk = .failing
         #expect(scene.status() == 200)
+    }
+
+    /// As after a start with other identities, or while an operator has the store looked through.
+    @Test func aPurgeWaitsForAnotherJobOfTheStore() throws {
+        let store = MemoryStore()
+        let scene = try KeeperScene(Plans.client(), store: store)
+        scene.settle()
+        store.disk = .hung
+        store.start(.retain(kind: RowKind.owners) { _ in true }) { _ in }
+        let answers = Mutex<[String?]>([])
+        scene.inKeeper { keeper in
+            _ = keeper.purge(.everything)
+            keeper.whenErased { reason in answers.withLock { $0.append(reason) } }
+        }
+        scene.pass(seconds: 1)
+        #expect(answers.withLock { $0.isEmpty })
+        store.thaw()
+        scene.pass(seconds: 1)
+        #expect(answers.withLock { $0 } == [nil])
     }
 
     /// A token was had and purged, and the disk did not take it.

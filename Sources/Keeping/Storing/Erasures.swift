@@ -15,6 +15,9 @@ struct Erasures {
     /// Deletions that are ordered from here on count together.
     mutating func begin() { current = Erasure() }
 
+    /// Nanoseconds after which the store is asked again while it does another job.
+    static let patience: UInt64 = 250_000_000
+
     /// - Returns: what was ordered since `begin`; what goes later is none of it.
     mutating func end() -> Erasure {
         defer { current = Erasure() }
