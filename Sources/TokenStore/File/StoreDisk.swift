@@ -29,6 +29,13 @@ public protocol StoreDisk: Sendable {
     func lock(_ path: String) throws(StoreLockRefusal) -> any StoreLock
     /// A file without a name in the folder, to hold space with; nil where there is no such thing.
     func nameless(in folder: String) -> (any NamelessFile)?
+    /// Whether it is no use to wait for it now. Asked of a store without a thread of its own, which would stand with the disk.
+    var hangs: Bool { get }
+}
+
+extension StoreDisk {
+    /// A real disk does not say so; a store's thread waits for it.
+    public var hangs: Bool { false }
 }
 
 /// The answer to a question to the disk.

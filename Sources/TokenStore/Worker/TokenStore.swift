@@ -29,7 +29,7 @@ public protocol RowStore: Sendable {
     /// Changes cannot be stored, or only some of them with what is held back for them.
     var isDegraded: Bool { get }
 
-    /// Does all that waits, where no thread does it.
+    /// Does a batch of what waits, where no thread does it.
     func turn()
 }
 
@@ -114,8 +114,8 @@ extension TokenStore {
         guard worker.queue.append(Operation(work: .open(now: now, reply), completion: { _ in })) == nil else {
             return .degraded("the store was closed")
         }
-        turn()
-        return reply.wait(milliseconds: options.openTimeout)
+        if !options.disk.hangs { turn() }
+        return reply.wait(milliseconds: options.hasThread ? options.openTimeout : 0)
             ?? .degraded("\(path): the disk did not answer in \(options.openTimeout) ms")
     }
 
@@ -158,10 +158,10 @@ extension TokenStore {
     /// The last commit failed.
     public var isDegraded: Bool { worker.shared.withLock { $0.condition.degraded != nil } }
 
-    /// For a store without a thread: does all that waits, on the calling thread.
+    /// For a store without a thread: does what waits, on the calling thread, and one step of a job.
     public func turn() {
-        guard !options.hasThread else { return }
-        while worker.hasWork, worker.turn(waits: false) {}
+        guard !options.hasThread, worker.hasWork else { return }
+        _ = worker.turn(waits: false)
     }
 
     /// For a store without a thread: `turn` would find something to do.

@@ -61,14 +61,15 @@ final class Caller {
         }
         self.talk = talk
         talk.whenIdle = {}
-        for route in World.routes {
+        for route in world.asked {
             // Where tokens have no end that is told, another gateway's may be dead as well; the request after that, for the same realm, has
             // a new one.
             let isGate = route.client == MobileSocial.client
             let asked = (0..<(isGate ? 2 : 1)).map { _ in
                 request(route, path: isGate ? Place.open[0] : nil, method: "GET", size: 100)
             }
-            if isGate { unjudged.insert(asked[0].question.id) }
+            // A refresh token whose successor was lost on its way may be refused now, and then a person has to come.
+            if isGate || route.client == Person.client { unjudged.insert(asked[0].question.id) }
             for one in asked { talk.ask([one]) }
         }
     }
@@ -149,8 +150,10 @@ final class Caller {
         let method = draw.once(in: 4) ? "POST" : draw.once(in: 10) ? "HEAD" : "GET"
         let size = isLong ? 1_200_000 + draw.below(800_000) : draw.once(in: 20) ? draw.below(60_000) : draw.below(500)
         let isOfCrowd = !isLong && world.limits.users > 100 && draw.once(in: 2)
+        let favourite = draw.once(in: 5) ? nil : World.routes.first { $0.name == world.limits.favourite }
         let route =
-            isOfCrowd ? World.crowd : draw.element(of: isLong ? Array(World.routes.prefix(1)) : World.routes)
+            isOfCrowd
+            ? World.crowd : favourite ?? (isLong ? World.routes[0] : world.asked(&draw))
         // Large uploads over HTTP/2 are slow, since frames are small, and many at once would take all connections of a route.
         return request(route, path: path(on: route), method: method, size: size, oftenLarge: talk is HTTP1Talk)
     }
@@ -171,6 +174,7 @@ final class Caller {
         if draw.once(in: isBurst ? 2 : 60), world.hasClosedPaths, World.closedRoutes.contains(route.name) {
             return draw.element(of: Place.closed)
         }
+        if route.name == world.limits.favourite { return draw.once(in: 3) ? nil : draw.element(of: Place.favourites) }
         return draw.once(in: 3) ? draw.element(of: Place.open) : nil
     }
 
@@ -223,6 +227,9 @@ final class Caller {
                 "\(question.id) got \(answer.status) where nothing was broken")
         }
         lookAtRefusal(question, answer.status)
+        if answer.status == 503, answer.body.contains(canary: "problems/login-required"), let talk {
+            for person in world.persons { person.isSaidToBeMissing(by: talk.wire?.process) }
+        }
         world.verdicts.expect(
             !answer.body.contains(canary: Tokens.canary)
                 && answer.fields.allSatisfy { !Array($0.value.utf8).contains(canary: Tokens.canary) },
@@ -252,6 +259,10 @@ final class Caller {
         case 502 where route.name == "person": if question.method == "POST" { return true }
         case 401, 502: if question.isLongUpload { return true }
         case 403: break
+        // The login was forgotten twice while the request was under way, and one login more is all that a flight makes.
+        case 503 where route.client == MobileSocial.client:
+            return world.tokens.revocations(
+                of: route.client, since: question.sentAt - min(question.sentAt, .seconds(5))) > 1
         default: return false
         }
         if let path = question.path, Place.closed.contains(path) { return true }
@@ -266,7 +277,9 @@ final class Caller {
         if status == 403, let path = question.path, Place.wide[path] != nil { return revocations > 0 }
         // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
         if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }
-        return revocations > (world.issuer.wasLate(since: now) ? 0 : 1)
+        // Users come to one gateway and to another: the token that the fleet has beside the refused one may be as old.
+        let isOldElsewhere = world.redis != nil && route.client == World.crowd.client
+        return revocations > (world.issuer.wasLate(since: now) || isOldElsewhere ? 0 : 1)
     }
 
     func cut(_ questions: [Question]) {

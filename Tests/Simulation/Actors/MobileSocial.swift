@@ -20,6 +20,13 @@ final class MobileSocial {
         draw = Draw(world.seed, Purpose.issuers + 700)
     }
 
+    /// Sessions end, as with a restart of the service: no token is good any more, everybody has to log in again, and perhaps to register.
+    func forgets(registrations: Bool) {
+        world.tokens.revoke(Self.client, now: world.timeline.now)
+        userTokens = []
+        if registrations { handles = [] }
+    }
+
     // MARK: - The WebGate
 
     /// - Returns: nil where the request may pass.

@@ -30,7 +30,10 @@ final class OAuthIssuer {
     private let world: World
     private let clients: [String: String]
     private var draw: Draw
-    /// Refresh tokens in the order in which they replaced each other, by client.
+    private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+    private var deviceCodes: Set<String> = []
+    private var logins = 0
+    /// Refresh tokens in the order in which they replaced each other, by client, and by login where a person has logged in.
     private var families: [String: [RefreshToken]] = [:]
     /// The last grant of each gateway and client.
     private var grants: [Grant.Key: Grant] = [:]
@@ -107,7 +110,7 @@ final class OAuthIssuer {
         calls += 1
         let form = Form(request.body)
         let client = self.client(of: request, form)
-        let kind = form["grant_type"] ?? "?"
+        let kind = request.target == "/device" ? "device" : form["grant_type"] ?? "?"
         let process = wire.process
         world.journal.note(
             .issuer, wire.number, request.body,
@@ -123,7 +126,10 @@ final class OAuthIssuer {
         // Another edition of an identity has tokens of its own.
         if form["edition"] != nil { client += "+odd" }
         if let user = form["user"] { client += "/\(user)" }
-        looksAtGrants(client, form.scopes, wire, process, beganAt: arrival.spokeAt)
+        // A login goes its way beside the token that stands until then.
+        if client != Person.client {
+            looksAtGrants(client, form.scopes, wire, process, beganAt: arrival.spokeAt)
+        }
         let answer = self.answer(kind, client, form, wire, process)
         let delay = .milliseconds(1) + draw.below(.milliseconds(20))
         switch mood {
@@ -278,7 +284,9 @@ final class OAuthIssuer {
                     refusals[index].readAt = world.timeline.now
                 }
             }
-            return granted(client, [], wire, process, family: [])
+            return granted(client, [], wire, process, family: (client, []))
+        case "device": return Made(bytes: deviceOffer())
+        case Self.deviceGrant: return loggedIn(form["device_code"] ?? "", wire, process)
         case "refresh_token":
             looksAtLease(kind, client, process)
             return refreshed(client, form["refresh_token"] ?? "", wire, process)
@@ -291,7 +299,9 @@ final class OAuthIssuer {
     }
 
     private func refreshed(_ client: String, _ text: String, _ wire: Wire, _ process: ProcessName) -> Made {
-        let family = families[client] ?? []
+        let logins = families.keys.filter { $0.hasPrefix("\(client)#") }.sorted()
+        let name = logins.first { families[$0]?.contains { $0.text == text } == true } ?? client
+        let family = families[name] ?? []
         guard let index = family.firstIndex(where: { $0.text == text }) else {
             return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
         }
@@ -305,16 +315,43 @@ final class OAuthIssuer {
                 .spentRefreshToken,
                 "\(process) sends a refresh token of \(client) whose successor \(successor.reader) has")
             // The one retry after an answer that was lost; a strict server ends the family.
-            families[client] = []
+            families[name] = []
             return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#))
         }
         world.verdicts.expect(true, .spentRefreshToken, "")
-        return granted(client, [], wire, process, family: family)
+        return granted(client, [], wire, process, family: (name, family))
+    }
+
+    private func deviceOffer() -> [UInt8] {
+        let (code, user) = (world.tokens.secret("dc"), world.tokens.name("U"))
+        deviceCodes.insert(code)
+        return Answer.json(
+            200,
+            #"{"device_code":"\#(code)","user_code":"\#(user)","verification_uri":"http://issuer.example:9001/in","#
+                + #""expires_in":600,"interval":1}"#)
+    }
+
+    /// The person enters the code a moment before or after it is asked about first.
+    private func loggedIn(_ code: String, _ wire: Wire, _ process: ProcessName) -> Made {
+        guard deviceCodes.contains(code) else { return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#)) }
+        if draw.once(in: 2) { return Made(bytes: Answer.json(400, #"{"error":"authorization_pending"}"#)) }
+        deviceCodes.remove(code)
+        logins += 1
+        let name = "\(Person.client)#\(logins)"
+        for person in world.persons where person.cares(for: process.gateway) { person.isGiven(name) }
+        return granted(Person.client, [], wire, process, family: (name, []))
+    }
+
+    /// Whether somebody has had the last refresh token of a login for a second.
+    func isRenewable(_ name: String) -> Bool {
+        guard let readAt = families[name]?.last?.readAt else { return false }
+        return world.timeline.now > readAt + .seconds(1)
     }
 
     /// - Parameter family: nil: no refresh token is given.
     private func granted(
-        _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName, family: [RefreshToken]?
+        _ client: String, _ scopes: Set<Substring>, _ wire: Wire, _ process: ProcessName,
+        family: (name: String, tokens: [RefreshToken])?
     ) -> Made {
         let token = world.tokens.give(
             to: client.replacing("+odd", with: ""), scopes: scopes, gateway: wire.gateway, now: world.timeline.now,
@@ -326,14 +363,16 @@ final class OAuthIssuer {
         if var family {
             let next = world.tokens.secret("rt")
             refresh = next
-            family.append(RefreshToken(text: next, reader: process, token: token.text))
-            families[client] = family
+            family.tokens.append(RefreshToken(text: next, reader: process, token: token.text))
+            families[family.name] = family.tokens
             text += #","refresh_token":"\#(next)""#
         }
         return Made(bytes: Answer.json(200, text + "}")) { [self] in
             if grants[key]?.wire === wire { grants[key]?.readAt = world.timeline.now }
-            guard let refresh, let index = families[client]?.firstIndex(where: { $0.text == refresh }) else { return }
-            families[client]?[index].readAt = world.timeline.now
+            guard let refresh, let name = family?.name,
+                let index = families[name]?.firstIndex(where: { $0.text == refresh })
+            else { return }
+            families[name]?[index].readAt = world.timeline.now
         }
     }
 }

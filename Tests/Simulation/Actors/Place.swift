@@ -15,6 +15,7 @@ struct Place {
 
     /// Paths that many requests have, and those of them that take no token.
     static let open = ["p0", "p1", "p2", "p3"]
+    static let favourites = ["p0", "p1"]
     static let closed = ["closed0", "closed1", "closed2"]
     /// Paths that take only a token that is good for more.
     static let wide = ["wide0": "reading", "wide1": "writing"]

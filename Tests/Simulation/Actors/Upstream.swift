@@ -21,6 +21,8 @@ final class Upstream {
     private let gate: BasicGate
     /// How often each request that may be made once was done.
     private var done: [String: Int] = [:]
+    /// Requests that a wider token was wanted for, by their ids, with the scope.
+    private var challenged: [String: String] = [:]
     /// Connections that callers authenticate, by their numbers, with the caller's.
     private var handshakes: [UInt64: Int] = [:]
     private var owners: [UInt64: Int] = [:]
@@ -156,6 +158,9 @@ final class Upstream {
         }
         if let refusal = tokenRefusal(token, challenge, arrival, client: client, wire) { return refusal }
         if let scope = place.scope, !token.scopes.contains(Substring(scope)) {
+            world.verdicts.expect(
+                challenged.updateValue(scope, forKey: String(place.id)) == nil, .servedToken,
+                "\(name) got \(place.id) once more with a token that is not good for \(scope), as it was told")
             let more = #"Bearer error="insufficient_scope", scope="\#(scope)""#
             return Answer.text(403, ["WWW-Authenticate: \(more)"], Array("more!\n".utf8))
         }

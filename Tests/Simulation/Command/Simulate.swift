@@ -103,13 +103,13 @@ struct Simulate: ParsableCommand {
     /// The shortest list of faults that was found, and the story up to the first broken promise.
     private func explain(_ seed: UInt64, _ plan: FaultPlan, _ invariant: Invariant) throws {
         var shrinking = Shrinking(plan.faults, most: shrink) { faults in
-            let world = try history(seed, FaultPlan(faults, plan.mildness), keeps: 0)
+            let world = try history(seed, plan.with(faults), keeps: 0)
             return world.verdicts.violations.contains { $0.invariant == invariant }
         }
         try shrinking.shrink()
         say("  with \(shrinking.faults.count) of \(plan.faults.count) faults, after \(shrinking.runs) runs:")
         for fault in shrinking.faults { say("    \(fault)") }
-        let world = try history(seed, FaultPlan(shrinking.faults, plan.mildness), keeps: .max / 4)
+        let world = try history(seed, plan.with(shrinking.faults), keeps: .max / 4)
         let told = world.verdicts.violations.first { $0.invariant == invariant }
         let end = world.journal.lines.firstIndex { $0.contains("BROKEN \(invariant.rawValue)") }
         let before = world.journal.lines.prefix(end.map { $0 + 1 } ?? world.journal.lines.count)

@@ -22,6 +22,8 @@ final class SimulatedDisk: @unchecked Sendable {
             if mood == .lies { hasLied = true }
         }
     }
+    /// Nanoseconds by which whatever is written takes longer.
+    var slowness: UInt64 = 0
     /// Octets in all; files and what is held back share them.
     var capacity = size {
         didSet {
@@ -263,6 +265,8 @@ extension SimulatedDisk {
         }
 
         func exists(_ path: String) -> Bool { disk.find(path) != nil }
+
+        var hangs: Bool { disk.mood == .hangs }
 
         func rename(_ path: String, to target: String) -> Int32 {
             guard disk.noteFailure() else { return EIO }

@@ -25,15 +25,18 @@ extension GatewayProcess {
             world.timeline.after(0) { [self] in cutPower() }
             world.timeline.after(.milliseconds(300)) { [self] in try? start() }
         }
-        let failed = UncheckedAction { [self] in
-            world.verdicts.expect(
-                !isHealthy || !disk.isOnlyFull, .truth, "\(name) cannot purge on a disk that is no worse than full")
+        let life = UncheckedReference(self)
+        let failed: @Sendable (String) -> Void = { reason in
+            let life = life.value
+            life.world.verdicts.expect(
+                !isHealthy || !life.disk.isOnlyFull, .truth,
+                "\(name) cannot purge on a disk that is no worse than full: \(reason)")
         }
         _ = gateway.keeperLoop.post {
             keeper.assumeIsolated { keeper in
                 _ = keeper.purge(.everything)
                 // Where the answer is that not all of it went, nothing is promised.
-                keeper.whenErased { reason in reason == nil ? done.run() : failed.run() }
+                keeper.whenErased { reason in if let reason { failed(reason) } else { done.run() } }
             }
         }
     }
@@ -63,10 +66,12 @@ extension GatewayProcess {
 
     /// A process whose store another one has had uses it a few seconds after that one's end, and says so.
     func expectStoreServes() {
-        guard let life = running, disk.isWell, World.hasStore(world.seed) else { return }
+        guard let life = running, isAlone, disk.isWell, World.hasStore(world.seed) else { return }
         let disturbances = disk.disturbances
         world.timeline.after(.seconds(6)) { [self] in
-            guard life === running, isServing, upgrade == nil, disk.disturbances == disturbances else { return }
+            guard life === running, isAlone, isServing, upgrade == nil, disk.disturbances == disturbances else {
+                return
+            }
             let store = life.gateway.status().store
             world.verdicts.expect(
                 store == "serving", .truth, "\(life.name) says of a store that nobody else has: \(store)")

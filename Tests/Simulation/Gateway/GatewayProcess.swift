@@ -73,6 +73,7 @@ final class GatewayProcess {
     /// Of the process that serves, or did so last.
     private(set) var name = ProcessName(gateway: 0, life: 0)
     var isRunning: Bool { running != nil }
+    var isAlone: Bool { others.isEmpty }
     var gateway: Gateway? { running?.gateway }
     /// It takes callers: nobody stops it.
     var isServing: Bool { !isStopped && running.map { $0.gateway.isServing } ?? false }
@@ -216,11 +217,14 @@ final class GatewayProcess {
         if !disk.hasLied, !disk.hasFailed {
             let isLost =
                 line.contains(canary: "store was damaged")
-                || line.contains(canary: "store not used") && !line.contains(canary: "another process")
+                || line.contains(canary: "Z error store not used") && !line.contains(canary: "another process")
             world.verdicts.expect(
                 !isLost, .durable, "\(life.name) finds its store damaged on a disk that keeps its word")
         }
         lookAtQuarantine(line, life)
+        if line.contains(canary: "login needed identity=human") {
+            for person in world.persons where person.cares(for: number) { person.isWanted(by: life.name) }
+        }
         world.verdicts.expect(
             !line.contains(canary: "too many secrets are being read"), .truth,
             "\(life.name) has no room to read the secrets of its own identities")
@@ -229,6 +233,9 @@ final class GatewayProcess {
                 !line.contains(canary: "Z error"), .truth,
                 "\(life.name) logs an error where none is: \(String(decoding: line.prefix(200), as: UTF8.self))")
         }
+        world.verdicts.expect(
+            !(line.contains(canary: "store degraded") && line.contains(canary: "handed over")), .truth,
+            "\(life.name) uses a store that it has given away")
         if line.contains(canary: "shared store works again") {
             world.verdicts.expect(
                 world.redis?.isReadOnly(for: .seconds(1)) != true, .truth,
@@ -317,6 +324,9 @@ final class GatewayProcess {
                 "\(name) says of the shared server: \(shared.state) \(shared.detail ?? "")")
         }
     }
+
+    /// The process that serves has its store.
+    var hasStore: Bool { isServing && bornAt < world.timeline.now && gateway?.status().store == "serving" }
 
     /// Operators are told that the identity waits for them.
     func isQuarantined(_ identity: String) -> Bool {

@@ -122,7 +122,8 @@ final class ProcessLife {
 
     /// The store's thread comes to its work after a moment, or when the disk answers again.
     private func turnLater(_ store: TokenStore) {
-        owner.world.timeline.after(50_000 + owner.draw.below(.milliseconds(4))) { [self] in
+        let delay = 50_000 + owner.draw.below(.milliseconds(4)) + owner.disk.slowness
+        owner.world.timeline.after(delay) { [self] in
             guard owner.disk.mood != .hangs || isOver else { return turnLater(store) }
             storeWaits = false
             guard !isOver, !owner.isStopped else { return }

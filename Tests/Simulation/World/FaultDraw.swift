@@ -2,16 +2,24 @@
 /// only where the gateway starts anew, a full disk only where something is to be deleted. So most seeds draw from few kinds, and half of
 /// those let one gateway have all of them.
 enum FaultTheme: CaseIterable {
-    case everything, credentials, disk, fleet, network, processes
+    case everything, credentials, disk, fleet, network, processes, handOvers, purges, marks, logins
 
     /// Places in `Fault.Kind.rough`'s table; nil: all of them.
     fileprivate var places: [Int]? {
         switch self {
         case .everything: nil
-        case .credentials: [0, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27]
+        case .credentials: [0, 1, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27, 33, 33]
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
         case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
+        // Flights that end while a process takes over, or does not.
+        case .handOvers: [20, 24, 25, 36, 36, 36, 36, 37, 37, 37]
+        // What was purged and is asked for by the next process.
+        case .purges: [15, 17, 20, 31, 31, 31]
+        // Passwords that are refused, and processes that begin beside a disk that does not answer.
+        case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]
+        // What a person's login brings, on its way to the disk and afterwards.
+        case .logins: [15, 17, 20, 21, 22, 22, 22, 22, 34, 34, 34, 35, 35, 35]
         case .processes: [3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
         }
     }
@@ -22,6 +30,12 @@ enum FaultTheme: CaseIterable {
         let theme = draw.element(of: Array(allCases.dropFirst()))
         return theme == .fleet && !isFleet ? .disk : theme
     }
+
+    /// Few ask for what a person has logged in for: each new token writes what the login has left anew, and so mends what was lost.
+    var leavesLoginsAlone: Bool { self == .logins }
+
+    /// Each user has a token of their own, and there are many, so that at each moment some are asked for.
+    var hasCrowd: Bool { self == .handOvers || self == .purges }
 }
 
 /// Which faults a seed brings, by its draws.
@@ -29,7 +43,7 @@ extension Fault.Kind {
     /// It is of little use when it is over at once.
     var lasts: Bool {
         switch self {
-        case .password, .secretFlaps, .redisReplayed: true
+        case .password, .secretFlaps, .redisReplayed, .slowDisk: true
         default: false
         }
     }
@@ -41,11 +55,13 @@ extension Fault.Kind {
     private static let names = [
         "issuer.example", "oam.example", "api0.example", "api1.example", "api2.example", "redis.example",
     ]
-    private static let clients = ["service", "person", "service@second", "crowd", MobileSocial.client]
+    private static let clients = [
+        "service", "person", "service@second", "crowd", MobileSocial.client, Person.client,
+    ]
 
     /// What costs no request.
     static func mild(_ draw: inout Draw) -> Fault.Kind {
-        switch draw.below(10) {
+        switch draw.below(11) {
         case 0: .slow(draw.below(.milliseconds(4)))
         case 1: .shortPieces(100 + draw.below(400))
         case 2: .revokes(draw.element(of: clients))
@@ -56,6 +72,7 @@ extension Fault.Kind {
         case 6: .issuer(.late(draw.below(.seconds(3))))
         case 7: .upstream(draw.below(World.upstreams - 1), .early(closes: draw.once(in: 2)))
         case 9: .revokesNext(draw.element(of: ["service", "service", "service@second"]))
+        case 10: .forgets(registrations: false)
         default: .refuses(World.secondAddress)
         }
     }
@@ -111,6 +128,11 @@ extension Fault.Kind {
         case 30: .redisRestarted(keepsData: draw.once(in: 2))
         case 31: .purge(gateway, thenCut: true)
         case 32: .redisReplayed
+        case 33: .forgets(registrations: draw.once(in: 2))
+        case 36: .issuer(.late(.milliseconds(50) + draw.below(.milliseconds(600))))
+        case 37: .upgrade(gateway, .whileOldEnds)
+        case 35: .slowDisk(gateway: gateway, .milliseconds(100) + draw.below(.milliseconds(600)))
+        case 34: .logIn(gateway, anew: !draw.once(in: 3))
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))
         }
     }

@@ -24,8 +24,12 @@ struct Fault: CustomStringConvertible {
         case revokes(String)
         /// All tokens of a client are taken away, and the one that it is given next.
         case revokesNext(String)
+        /// The service of the WebGates forgets its users' logins, and perhaps who has registered.
+        case forgets(registrations: Bool)
         /// A user has another password from now on; the gateways learn of it at the end of the fault.
         case password(String)
+        /// The person logs in, though nobody has to, or out and in again.
+        case logIn(Int, anew: Bool)
         /// A secret is another one with each reading, and none of them is right.
         case secretFlaps
         case wallClock(gateway: Int, nanoseconds: Int64)
@@ -41,6 +45,8 @@ struct Fault: CustomStringConvertible {
         /// The power may be cut in the moment in which the purge is answered.
         case purge(Int, thenCut: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
+        /// Whatever the store has to write takes this much longer, in nanoseconds.
+        case slowDisk(gateway: Int, UInt64)
         /// The disk has only this much space left, in octets.
         case fullDisk(gateway: Int, left: Int)
         /// The next calls of a loop's kernel fail with this number.
@@ -54,7 +60,8 @@ struct Fault: CustomStringConvertible {
         /// Whether leases of the fleet may be lost or late by it.
         var troublesFleet: Bool {
             switch self {
-            case .issuer, .upstream, .revokes, .revokesNext, .password, .secretFlaps, .noNames: false
+            case .issuer, .upstream, .revokes, .revokesNext, .forgets, .password, .logIn, .secretFlaps, .noNames:
+                false
             default: true
             }
         }
@@ -74,6 +81,7 @@ struct Fault: CustomStringConvertible {
 struct FaultPlan {
     let faults: [Fault]
     let mildness: Mildness
+    let theme: FaultTheme
 
     /// How much the seed lets go wrong. A list that was shrunk to nothing is as mild as it was.
     enum Mildness: String, CaseIterable {
@@ -87,10 +95,14 @@ struct FaultPlan {
     var mustSucceed: Bool { mildness != .rough }
 
     /// Some faults of another plan.
-    init(_ faults: [Fault], _ mildness: Mildness) {
+    init(_ faults: [Fault], _ mildness: Mildness, _ theme: FaultTheme = .everything) {
         self.faults = faults
         self.mildness = mildness
+        self.theme = theme
     }
+
+    /// The same history with fewer faults.
+    func with(_ faults: [Fault]) -> FaultPlan { FaultPlan(faults, mildness, theme) }
 
     /// - Parameter pace: nanoseconds from one fault to the next, on average.
     init(seed: UInt64, duration: UInt64, pace: UInt64, gateways: Int) {
@@ -121,7 +133,7 @@ struct FaultPlan {
                 Fault(number: faults.count + 1, kind: kind, begins: time, ends: min(time + length, duration)))
             time += pause()
         }
-        self.init(faults, isMild ? .mild : .rough)
+        self.init(faults, isMild ? .mild : .rough, isMild ? .everything : theme)
     }
 
     func schedule(in world: World) {
@@ -157,6 +169,10 @@ struct FaultPlan {
         case .cut(let gateway, let address): world.network.cuts.append((gateway, address))
         case .revokes(let client): world.tokens.revoke(client, now: world.timeline.now)
         case .revokesNext(let client): world.tokens.revokeNext(client, now: world.timeline.now)
+        case .logIn(let gateway, let anew):
+            guard let person = world.persons.first(where: { $0.cares(for: gateway) }) else { return }
+            if anew { person.logInAnew(at: gateway) } else { person.logIn(at: gateway) }
+        case .forgets(let registrations): world.mobileSocial.forgets(registrations: registrations)
         case .password(let user): world.issuer.passwords[user] = world.tokens.secret("pw")
         case .secretFlaps:
             world.wrongSecretsUntil = fault.ends + .seconds(40)
@@ -170,6 +186,7 @@ struct FaultPlan {
         case .reload(let gateway): world.gateways[gateway].reload()
         case .purge(let gateway, let thenCut): world.gateways[gateway].purge(thenCut: thenCut)
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
+        case .slowDisk(let gateway, let nanoseconds): world.gateways[gateway].disk.slowness = nanoseconds
         case .fullDisk(let gateway, let left): world.gateways[gateway].fillDisk(but: left)
         case .descriptors(let gateway, let loop):
             let kernels = world.gateways[gateway].kernels
@@ -204,6 +221,7 @@ struct FaultPlan {
         case .disk(let gateway, _):
             world.gateways[gateway].disk.mood = .well
             world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
+        case .slowDisk(let gateway, _): world.gateways[gateway].disk.slowness = 0
         case .fullDisk(let gateway, _):
             world.gateways[gateway].disk.capacity = SimulatedDisk.size
             world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
@@ -211,8 +229,9 @@ struct FaultPlan {
         case .redisReplayed: world.redis?.replay()
         case .stops(let gateway, _): world.gateways[gateway].goOn()
         case .descriptors(let gateway, _): for kernel in world.gateways[gateway].kernels { kernel.socketErrors = [] }
-        case .breaksConnections, .breaksConnectionsTo, .revokes, .revokesNext, .wallClock, .redisWiped, .redisRestarted,
-            .restart, .reload, .purge, .upgrade:
+        case .breaksConnections, .breaksConnectionsTo, .revokes, .revokesNext, .forgets, .logIn, .wallClock,
+            .redisWiped,
+            .redisRestarted, .restart, .reload, .purge, .upgrade:
             break
         }
     }

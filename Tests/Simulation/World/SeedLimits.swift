@@ -12,13 +12,17 @@ struct SeedLimits {
     /// Of a route.
     let connections: String
 
+    /// Most requests are for this route and few paths of it, so that many meet what one of them has met.
+    let favourite: String?
+
     /// - Parameter isAmple: everything has to succeed, so that nothing may be short.
-    init(_ seed: UInt64, isAmple: Bool) {
+    init(_ seed: UInt64, _ theme: FaultTheme, isAmple: Bool) {
         var draw = Draw(seed, Purpose.limits)
         subjects = draw.once(in: 3) && !isAmple ? 4 : 1000
-        users = (World.isFleet(seed) ? seed % 10 == 3 : seed % 2 == 0) ? 600 : 12
+        users = theme.hasCrowd || (World.isFleet(seed) ? seed % 10 == 3 : seed % 2 == 0) ? 600 : 12
         newSubjectsPerSecond = users > 50 ? 1000 : 50
-        wideShare = !isAmple ? 30 : seed % 2 == 0 ? 2 : 6
+        favourite = draw.once(in: 3) ? "service" : nil
+        wideShare = !isAmple ? draw.element(of: [6, 30, 30]) : seed % 2 == 0 ? 2 : 6
         waiters = 200
         replayMemory = "64MiB"
         connections = draw.once(in: 3) ? "connections: \((isAmple ? 8 : 2) + 2 * draw.below(4)), waiters: 300" : ""

@@ -16,6 +16,7 @@ final class World {
     private(set) var upstreams: [Upstream] = []
     /// Nil where the gateways are no fleet.
     private(set) var redis: RedisServer?
+    private(set) var persons: [Person] = []
     let plan: FaultPlan
     let limits: SeedLimits
     /// Until when an issuer may be sent a secret that is none, nanoseconds.
@@ -40,8 +41,17 @@ final class World {
         Route(name: "basic", client: "basic"), Route(name: "gate", client: MobileSocial.client),
         crowd, Route(name: "none", client: "none"),
         // A token is for one origin alone, so that two routes of one client to two origins ask for two.
-        Route(name: "second", client: "service@second"),
+        Route(name: "second", client: "service@second"), human,
     ]
+    /// A person has to log in for it.
+    static let human = Route(name: "human", client: Person.client)
+    /// Routes that callers ask on. Nobody has logged in when a run begins, so that not every request succeeds there.
+    var asked: [Route] { mustSucceed ? Self.routes.filter { $0.client != Person.client } : Self.routes }
+    func asked(_ draw: inout Draw) -> Route {
+        let route = draw.element(of: asked)
+        guard route.client == Person.client, plan.theme.leavesLoginsAlone, !draw.once(in: 30) else { return route }
+        return Self.routes[0]
+    }
     /// Each user has a token of their own.
     static let crowd = Route(name: "users", client: "crowd")
     /// APIs; the last one speaks HTTP/2.
@@ -86,7 +96,7 @@ final class World {
         self.seed = seed
         self.size = size
         self.plan = plan
-        limits = SeedLimits(seed, isAmple: plan.mustSucceed)
+        limits = SeedLimits(seed, plan.theme, isAmple: plan.mustSucceed)
         journal = Journal(timeline, keeps: keepsLines)
         verdicts = Verdicts(timeline, journal)
         network = Network(timeline, seed: seed)
@@ -95,7 +105,8 @@ final class World {
         let secret = tokens.secret("cs")
         let password = tokens.secret("pw")
         let basic = tokens.secret("pw")
-        issuer = OAuthIssuer(self, clients: ["service": secret, "person": secret, "crowd": secret])
+        issuer = OAuthIssuer(
+            self, clients: ["service": secret, "person": secret, "crowd": secret, Person.client: secret])
         issuer.passwords = ["anna": password, BasicGate.user: basic, MobileSocial.user: basic]
         mobileSocial = MobileSocial(self)
         network.serve("10.0.0.2:9002") { [unowned self] in mobileSocial.accept($0) }
@@ -118,6 +129,10 @@ final class World {
                 $0 = ["SECRET": secret, "PASSWORD": password, "BASIC": basic, "SERVICE": basic, "KEY": Self.storeKey]
             }
             gateways.append(gateway)
+        }
+        if !mustSucceed {
+            let places: [Int?] = redis == nil ? (0..<size.gateways).map { $0 } : [nil]
+            persons = places.map { Person(self, place: $0) }
         }
         callers = (0..<(size.callers ?? Self.callers(seed))).map { Caller(self, number: $0) }
     }
@@ -189,6 +204,14 @@ final class World {
                   client_secret: env:SECRET
                   extra: {user: "{subject}"}
                 network: {allow_cleartext: true}
+              human:
+                oauth2:
+                  token_url: "http://issuer.example:9001/token"
+                  device_authorization_url: "http://issuer.example:9001/device"
+                  client_id: human
+                  client_secret: env:SECRET
+                  grant: device_code
+                network: {allow_cleartext: true}
               svc:
                 oam_webgate:
                   service: "http://oam.example:9002/rest/mobile"
@@ -203,6 +226,7 @@ final class World {
             routes:
               - {match: {path: /service/}, to: "http://api0.example:9000", use: service}
               - {match: {path: /person/}, to: "http://api1.example:9000", use: person}
+              - {match: {path: /human/}, to: "http://api1.example:9000", use: human}
               - {match: {path: /users/}, to: "http://api0.example:9000", use: crowd, subject: {from_header: X-User}}
               - {match: {path: /second/}, to: "http://api2.example:9000", http: 2, use: service, audience: second}
               - {match: {path: /gate/}, to: "http://api0.example:9000", use: svc}
@@ -255,6 +279,7 @@ final class World {
         for gateway in gateways { try gateway.start() }
         settle()
         plan.schedule(in: self)
+        for person in persons { person.begin() }
         for caller in callers { caller.begin() }
         advance(to: size.duration)
         plan.heal(self)
