@@ -54,7 +54,7 @@ import Testing
         let scene = try scene("basic: {username: u, password: env:P}", fleet: isFleet ? MemoryServer() : nil)
         let caller = scene.call(Wire.get("/a/x"), settles: false)
         for loop in scene.loops { loop.data.loop.turnOnce() }
-        _ = scene.inKeeper { $0.secretsMayHaveChanged() }
+        scene.inKeeper { $0.secretsMayHaveChanged() }
         scene.settle()
         #expect(caller.status == 200)
     }
