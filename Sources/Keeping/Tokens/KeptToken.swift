@@ -81,8 +81,8 @@ final class KeptToken: @unchecked Sendable {
     var secretFault: Fault.Kind?
     /// When a fixed credential's secret was last read.
     var loadedAt: UInt64 = 0
-    /// The reading that was begun last, as long as it runs.
-    var reading: KeeperEnvironment?
+    /// The reading that was begun last, as long as it runs, by its claimant.
+    var reading: SessionMachine.Claimant?
     /// Work that waits for the reading to end, whatever the reading brings.
     var onLoaded: [() -> Void] = []
 

@@ -144,6 +144,7 @@ final class OAuthIssuer {
         var bytes: [UInt8]
         /// Called when the gateway has read all of it.
         var wasRead: () -> Void = {}
+        var isLogin = false
     }
 
     private func finish(_ client: String, _ wire: Wire, _ answer: Made, _ reply: (Server.Reply) -> Void) {
@@ -154,7 +155,10 @@ final class OAuthIssuer {
         case .twice: reply(.bytes(answer.bytes + answer.bytes))
         default: reply(.bytes(answer.bytes))
         }
-        wire.whenRead(answer.wasRead)
+        wire.whenRead { [world] in
+            answer.wasRead()
+            world.gateways[wire.gateway].hasReadAnswer(ofLogin: answer.isLogin)
+        }
     }
 
     private func client(of request: Message, _ form: Form) -> String? {
@@ -334,12 +338,14 @@ final class OAuthIssuer {
     /// The person enters the code a moment before or after it is asked about first.
     private func loggedIn(_ code: String, _ wire: Wire, _ process: ProcessName) -> Made {
         guard deviceCodes.contains(code) else { return Made(bytes: Answer.json(400, #"{"error":"invalid_grant"}"#)) }
-        if draw.once(in: 2) { return Made(bytes: Answer.json(400, #"{"error":"authorization_pending"}"#)) }
+        if draw.once(in: 4) { return Made(bytes: Answer.json(400, #"{"error":"authorization_pending"}"#)) }
         deviceCodes.remove(code)
         logins += 1
         let name = "\(Person.client)#\(logins)"
         for person in world.persons where person.cares(for: process.gateway) { person.isGiven(name) }
-        return granted(Person.client, [], wire, process, family: (name, []))
+        var made = granted(Person.client, [], wire, process, family: (name, []))
+        made.isLogin = true
+        return made
     }
 
     /// Whether somebody has had the last refresh token of a login for a second.

@@ -41,6 +41,20 @@ extension GatewayProcess {
         }
     }
 
+    /// An answer of the issuer has been read; what it brings is on its way to the disk.
+    func hasReadAnswer(ofLogin: Bool) {
+        guard let next = atNextAnswer, ofLogin || !next.ofLogin else { return }
+        atNextAnswer = nil
+        world.timeline.after(draw.below(.milliseconds(3))) { [self] in
+            switch next.blow {
+            case .kill: kill()
+            case .powerCut: cutPower()
+            case .purge: purge()
+            case .reload: reload()
+            }
+        }
+    }
+
     /// The service manager stops the process, and starts another one a moment after its end.
     /// - Parameter overlaps: the next one is there before, and finds the store in use.
     func restart(overlaps: Bool) {

@@ -8,7 +8,7 @@ enum FaultTheme: CaseIterable {
     fileprivate var places: [Int]? {
         switch self {
         case .everything: nil
-        case .credentials: [0, 1, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27, 33, 33]
+        case .credentials: [38, 0, 1, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27, 33, 33]
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
         case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
@@ -19,8 +19,8 @@ enum FaultTheme: CaseIterable {
         // Passwords that are refused, and processes that begin beside a disk that does not answer.
         case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]
         // What a person's login brings, on its way to the disk and afterwards.
-        case .logins: [15, 17, 20, 21, 22, 22, 22, 22, 34, 34, 34, 35, 35, 35]
-        case .processes: [3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
+        case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39]
+        case .processes: [38, 38, 3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
         }
     }
 
@@ -43,7 +43,7 @@ extension Fault.Kind {
     /// It is of little use when it is over at once.
     var lasts: Bool {
         switch self {
-        case .password, .secretFlaps, .redisReplayed, .slowDisk: true
+        case .password, .secretFlaps, .redisReplayed, .slowDisk, .atNextAnswer: true
         default: false
         }
     }
@@ -131,6 +131,8 @@ extension Fault.Kind {
         case 33: .forgets(registrations: draw.once(in: 2))
         case 36: .issuer(.late(.milliseconds(50) + draw.below(.milliseconds(600))))
         case 37: .upgrade(gateway, .whileOldEnds)
+        case 38: .atNextAnswer(gateway, draw.element(of: Fault.Blow.allCases), ofLogin: false)
+        case 39: .atNextAnswer(gateway, draw.element(of: [.purge, .purge, .kill, .powerCut]), ofLogin: true)
         case 35: .slowDisk(gateway: gateway, .milliseconds(100) + draw.below(.milliseconds(600)))
         case 34: .logIn(gateway, anew: !draw.once(in: 3))
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))

@@ -44,6 +44,8 @@ struct Fault: CustomStringConvertible {
         case reload(Int)
         /// The power may be cut in the moment in which the purge is answered.
         case purge(Int, thenCut: Bool)
+        /// Something happens to a gateway in the moment in which it has read an answer of the issuer, and not before.
+        case atNextAnswer(Int, Blow, ofLogin: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
         /// Whatever the store has to write takes this much longer, in nanoseconds.
         case slowDisk(gateway: Int, UInt64)
@@ -66,6 +68,9 @@ struct Fault: CustomStringConvertible {
             }
         }
     }
+
+    /// What befalls a gateway at a moment that something else chooses.
+    enum Blow: CaseIterable { case kill, powerCut, purge, reload }
 
     let number: Int
     let kind: Kind
@@ -185,6 +190,8 @@ struct FaultPlan {
         case .stops(let gateway, let withMachine): world.gateways[gateway].stop(withMachine: withMachine)
         case .reload(let gateway): world.gateways[gateway].reload()
         case .purge(let gateway, let thenCut): world.gateways[gateway].purge(thenCut: thenCut)
+        case .atNextAnswer(let gateway, let blow, let ofLogin):
+            world.gateways[gateway].atNextAnswer = (blow, ofLogin)
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
         case .slowDisk(let gateway, let nanoseconds): world.gateways[gateway].disk.slowness = nanoseconds
         case .fullDisk(let gateway, let left): world.gateways[gateway].fillDisk(but: left)
@@ -217,6 +224,9 @@ struct FaultPlan {
             let name = [BasicGate.user: "BASIC", MobileSocial.user: "SERVICE"][user] ?? "PASSWORD"
             for gateway in world.gateways { gateway.setSecret(name, password) }
         case .secretFlaps: for gateway in world.gateways { gateway.endsFlapping() }
+        case .atNextAnswer(let gateway, _, _):
+            world.gateways[gateway].atNextAnswer = nil
+            try? world.gateways[gateway].start()
         case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()
         case .disk(let gateway, _):
             world.gateways[gateway].disk.mood = .well

@@ -194,7 +194,7 @@ extension Keeper {
         let environment = environment(of: token.identity)
         if isKnown { environment.know(token.identity.latestSecrets) }
         token.loadedAt = now
-        token.reading = environment
+        token.reading = environment.claimant
         hold(token) { await $0.readFixed(token, environment, then: actions) }
     }
 
@@ -203,7 +203,7 @@ extension Keeper {
     {
         do {
             let grant = try await token.identity.plan.handshake.acquire(token.wanted, environment: environment)
-            if token.reading === environment {
+            if token.reading == environment.claimant {
                 let line = grant.token.withBytes { bytes in
                     Self.fieldLine(token.identity.plan.handshake.injection(for: Array(bytes)))
                 }
@@ -213,7 +213,7 @@ extension Keeper {
                 if token.probation?.state == .unproven { await learnRefusal(of: token.identity) }
             }
         } catch {
-            if token.reading === environment {
+            if token.reading == environment.claimant {
                 token.failed(error, asking: environment.trail.server, at: now)
                 token.identity.note(error, asking: environment.trail.server, at: now)
                 events.error("secret cannot be read", [token.identity.logged, LogField("reason", .name("\(error)"))])
@@ -227,7 +227,7 @@ extension Keeper {
 
     /// A reading that began later has the later value, and may end sooner: what waits, waits for that one, whose own actions begin the trial.
     private func ended(_ reading: KeeperEnvironment, of token: KeptToken, then actions: [BasicProbation.Action]) {
-        guard token.reading === reading else { return }
+        guard token.reading == reading.claimant else { return }
         token.reading = nil
         // Given up while it was read, its slot may be another's by now; the requests that wait are told below.
         if tokens.holds(token) {
