@@ -239,6 +239,8 @@ extension SimulatedDisk {
         let disk: SimulatedDisk
         let process: Int
         let sqlite: String?
+        /// Called before each opening, on the thread that opens.
+        let opens: @Sendable () -> Void
 
         func status(of path: String, follows: Bool) -> DiskResult<DiskFile> {
             guard disk.noteFailure() else { return .failure(DiskErrno(EIO)) }
@@ -266,7 +268,10 @@ extension SimulatedDisk {
 
         func exists(_ path: String) -> Bool { disk.find(path) != nil }
 
-        var hangs: Bool { disk.mood == .hangs }
+        var hangs: Bool {
+            opens()
+            return disk.mood == .hangs
+        }
 
         func rename(_ path: String, to target: String) -> Int32 {
             guard disk.noteFailure() else { return EIO }

@@ -56,8 +56,14 @@ final class SimulatedVFS {
         return Unmanaged<SimulatedVFS>.fromOpaque(place).takeUnretainedValue()
     }
 
-    /// Called once, on the thread that opens a file next.
+    /// Called once, on the thread that next opens the store, which it may have open already, or a file of it.
     var whenOpened: (() -> Void)?
+
+    func opens() {
+        let body = whenOpened
+        whenOpened = nil
+        body?()
+    }
 
     /// The process that this one was made for lives, and the disk works.
     private var works: Bool { disk.isAlive(process) && disk.noteFailure() }
@@ -87,9 +93,7 @@ final class SimulatedVFS {
         open.pointee.file = Unmanaged.passRetained(found)
         open.pointee.methods = UnsafePointer(fileMethods)
         out?.pointee = flags
-        let body = whenOpened
-        whenOpened = nil
-        body?()
+        opens()
         return SQLITE_OK
     }
 

@@ -76,7 +76,9 @@ final class ProcessLife {
         gateway = try Gateway(
             configuration, environment: secrets, log: log, inherited: inherited,
             platform: platform.platform(
-                disk: SimulatedDisk.Mount(disk: owner.disk, process: diskProcess, sqlite: vfs.name)),
+                disk: SimulatedDisk.Mount(
+                    disk: owner.disk, process: diskProcess, sqlite: vfs.name,
+                    opens: { [vfs = UncheckedReference(vfs)] in vfs.value.opens() })),
             beforeStore: { wait?() })
         let all = [gateway.keeperLoop] + gateway.loops.map(\.value.loop)
         loops = zip(all, platform.kernels).map { ($0, $1) }

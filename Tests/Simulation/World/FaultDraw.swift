@@ -24,11 +24,19 @@ enum FaultTheme: CaseIterable {
         }
     }
 
-    /// - Parameter isFleet: without one there is no shared server that something could befall.
+    /// What was purged and a login that was lost can be judged where no other gateway brings them back: alone gateways have those themes
+    /// oftener.
+    private static let alone: [FaultTheme] = [
+        .credentials, .disk, .network, .processes, .handOvers, .marks, .purges, .purges, .purges, .logins, .logins,
+        .logins,
+    ]
+    private static let inFleet: [FaultTheme] = [
+        .credentials, .disk, .fleet, .fleet, .network, .processes, .handOvers, .marks, .logins,
+    ]
+
     static func drawn(_ draw: inout Draw, isFleet: Bool) -> FaultTheme {
         guard !draw.once(in: 4) else { return .everything }
-        let theme = draw.element(of: Array(allCases.dropFirst()))
-        return theme == .fleet && !isFleet ? .disk : theme
+        return draw.element(of: isFleet ? inFleet : alone)
     }
 
     /// Few ask for what a person has logged in for: each new token writes what the login has left anew, and so mends what was lost.
