@@ -262,7 +262,7 @@ final class Caller {
         // The login was forgotten twice while the request was under way, and one login more is all that a flight makes.
         case 503 where route.client == MobileSocial.client:
             return world.tokens.revocations(
-                of: route.client, since: question.sentAt - min(question.sentAt, .seconds(5))) > 1
+                of: route.client, since: question.sentAt - min(question.sentAt, .seconds(15))) > 1
         default: return false
         }
         if let path = question.path, Place.closed.contains(path) { return true }
