@@ -1,7 +1,8 @@
+import DataPath
 import Handshakes
-import Keeping
 
 @testable import Gateway
+@testable import Keeping
 @testable import Reactor
 
 /// The person whom the identity `human` needs: logs in at the beginning, when somebody says that it is time, and a while after a gateway has
@@ -125,10 +126,13 @@ final class Person {
     private func needsLogin(_ number: Int) -> Bool {
         let gateway = world.gateways[number]
         // A loop that has not turned yet answers nobody.
-        guard gateway.isServing, gateway.bornAt < world.timeline.now, let status = gateway.gateway?.status() else {
+        guard gateway.isServing, gateway.bornAt < world.timeline.now, let keeper = gateway.gateway?.keeper else {
             return false
         }
-        return status.identities.first { $0.name == Self.client }?.login?.word == .needed
+        return keeper.assumeIsolated { keeper in
+            keeper.identities.first { $0.plan.name == Self.client }.flatMap { keeper.loginNeed(of: $0) }?.word
+                == .needed
+        }
     }
 
     // MARK: - Verdict
