@@ -26,7 +26,7 @@ import Testing
         return scene
     }
 
-    /// What the upstream was sent by the last two requests.
+    /// The credentials of the last two requests that the upstream got.
     private func sent(_ scene: KeeperScene) -> [String] { scene.upstreamCalls.suffix(2).map { $0.authorization ?? "" } }
 
     @Test func aValueThatIsNewAtEachReadingIsServedByAllRoutes() throws {

@@ -271,7 +271,7 @@ final class Secrets: Sendable {
         set { values.withLock { $0.values[name] = newValue } }
     }
 
-    /// Of the restless one.
+    /// Readings of the restless secret.
     var readings: Int { values.withLock { $0.readings } }
 }
 
@@ -281,7 +281,7 @@ final class MemoryStore: RowStore {
         case good, failing, hung
         /// Has room for what comes in small pieces.
         case tight
-        /// It answers, and another process has the store.
+        /// The disk answers, and another process has the store.
         case taken
     }
 
@@ -311,7 +311,7 @@ final class MemoryStore: RowStore {
         }
     }
 
-    /// What an opening would find now.
+    /// The outcome of an opening that is made now.
     var opening: StoreOpening {
         switch disk {
         case .good, .tight: .owner(StoreCensus())

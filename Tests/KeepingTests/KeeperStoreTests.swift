@@ -45,7 +45,7 @@ internal import TokenStore
         #expect(scene.status() == 200)
     }
 
-    /// As after a start with other identities, or while an operator has the store looked through.
+    /// A store does another job after a start with other identities, or while an operator has it looked through.
     @Test func aPurgeWaitsForAnotherJobOfTheStore() throws {
         let store = MemoryStore()
         let scene = try KeeperScene(Plans.client(), store: store)

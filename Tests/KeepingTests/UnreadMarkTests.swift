@@ -57,7 +57,7 @@ import Testing
         #expect(scene.issuerCalls.isEmpty && scene.inKeeper { $0.health.state } == .serving)
     }
 
-    /// As where the process before still writes what it has while the disk is slow.
+    /// The process before may still write what it has while the disk is slow and the next one starts.
     @Test func aStoreWhoseOwnerWasNotKnownAtTheStartIsTakenOverFromIt() throws {
         let (first, _) = try gateway(refuses: true)
         #expect(first.status("/w/x") == 503 && first.issuerCalls.count == 1)

@@ -51,6 +51,8 @@ package struct IdentityPolicy: Sendable {
     }
 
     var sharesTokens: Bool { isShared && !isBoundHere }
+    /// The token is a secret of the configuration, which nobody grants.
+    var hasFixedToken: Bool { kind == .fixed || kind == .basic }
 
     /// Whether refusing what it sends may lock an account: its steps book their attempts themselves.
     var sendsPassword: Bool { attemptSecrets.map { !$0.isEmpty } ?? (secrets["password"] != nil) }

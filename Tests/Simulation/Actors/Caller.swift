@@ -257,7 +257,7 @@ final class Caller {
         // The server that was gone may have done it, or seen a password that nobody has accepted yet.
         case 502 where route.name == "basic": return true
         case 502 where route.name == "person": if question.method == "POST" { return true }
-        // It was not kept for a second try.
+        // A long upload is not kept for a second try.
         case 401, 403, 502: if question.isLongUpload { return true }
         // The login was forgotten twice while the request was under way, and one login more is all that a flight makes.
         case 503 where route.client == MobileSocial.client:

@@ -15,11 +15,11 @@ final class Person {
     private var draw: Draw
     /// The login or logout under way, where it was begun.
     private var errand: Errand?
-    /// Since when the login that was reported as done and kept stands; nil while there is none.
+    /// The moment since which a login stands that was reported as done and kept, in nanoseconds; nil while there is none.
     private var standsSince: UInt64?
     /// The family of the login's refresh tokens, as the issuer knows it.
     private var family: String?
-    /// The same, of a login that is not done yet.
+    /// The family of a login that is not done yet.
     private var nextFamily: String?
     private var isOver = false
     private var lastLoginAt: UInt64 = 0
@@ -144,7 +144,7 @@ final class Person {
         // In a fleet a process that has just begun has to ask the others first.
         world.timeline.after(place == nil ? .seconds(5) : .milliseconds(50)) { [self] in
             let gateway = world.gateways[process.gateway]
-            // Without the store it cannot know of the login.
+            // A process without its store cannot know of the login.
             guard gateway.name == process, gateway.hasStore, let since = standsSince, since < told,
                 isPromised(at: process.gateway),
                 needsLogin(process.gateway)

@@ -52,7 +52,7 @@ final class GatewayProcess {
     var flaps = false
     private var readings = 0
     private var readingsOfSecond: (second: UInt64, count: Int) = (0, 0)
-    /// What is to happen in the moment in which it has read its next answer of the issuer, or the next that ends a login.
+    /// A blow that waits for the moment in which the gateway has read its next answer of the issuer, or the next that ends a login.
     var atNextAnswer: (blow: Fault.Blow, ofLogin: Bool)?
     /// When the process that serves began to.
     private(set) var bornAt: UInt64 = 0

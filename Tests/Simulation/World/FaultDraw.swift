@@ -39,7 +39,7 @@ enum FaultTheme: CaseIterable {
         return draw.element(of: isFleet ? inFleet : alone)
     }
 
-    /// Few ask for what a person has logged in for: each new token writes what the login has left anew, and so mends what was lost.
+    /// Requests for what a person has logged in for are few: each new token writes what the login has left anew, and so mends what was lost.
     var leavesLoginsAlone: Bool { self == .logins }
 
     /// Each user has a token of their own, and there are many, so that at each moment some are asked for.

@@ -124,15 +124,14 @@ extension Keeper {
     private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
         let hash = attempts.hash(secret)
         let before = identity.secretHashes.updateValue(hash, forKey: name)
-        let isFixed = identity.policy.kind == .fixed || identity.policy.kind == .basic
-        if isFixed { identity.latestSecrets[name] = secret }
+        if identity.policy.hasFixedToken { identity.latestSecrets[name] = secret }
         guard let before, before != hash else { return }
         identity.secretVersion += 1
         events.info("secret changed", [identity.logged, LogField("secret", .name(name))])
         liftSessionRefusals(of: identity)
         for token in tokens.of(identity) {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
-            if isFixed { reload(token, isKnown: true) }
+            if identity.policy.hasFixedToken { reload(token, isKnown: true) }
         }
     }
 
@@ -352,6 +351,6 @@ extension Keeper {
 
     /// After a purge: nobody grants a fixed credential, it is read anew.
     func reloadFixed(_ token: KeptToken) {
-        if token.probation != nil || token.identity.policy.kind == .fixed { reload(token) }
+        if token.identity.policy.hasFixedToken { reload(token) }
     }
 }

@@ -229,7 +229,7 @@ extension Keeper {
     private func ended(_ reading: KeeperEnvironment, of token: KeptToken, then actions: [BasicProbation.Action]) {
         guard token.reading == reading.claimant else { return }
         token.reading = nil
-        // Given up while it was read, its slot may be another's by now; the requests that wait are told below.
+        // The slot of a token that was given up while it was read may be another's by now; the requests that wait are told below.
         if tokens.holds(token) {
             if token.probation == nil || token.probation?.state == .proven { publishFixed(token) }
             if token.line != nil, token.probation?.state == .unproven, attemptsRefused(token.identity) {

@@ -13,7 +13,7 @@ package struct KeeperSeeds: @unchecked Sendable {
     var keys: [(key: AccessKey, slot: Slot, identity: KeptIdentity, wanted: Wanted)] = []
     /// The store has login marks that cannot be opened.
     var marksUnreadable = false
-    /// As in `StoreHealth`; for a store that is not this process's, or whose disk has not said yet whose it is.
+    /// Asks once more for a store that is not this process's, or whose disk has not said yet whose it is; blocks as in `StoreHealth`.
     var reopen: (@Sendable () -> StoreOpening)?
     var fleet: KeptFleet
 

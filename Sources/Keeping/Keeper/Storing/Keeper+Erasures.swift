@@ -49,7 +49,8 @@ extension Keeper {
                 let outcome: Result<StoreReport, StoreFault> = await withCheckedContinuation { continuation in
                     store.start(job) { continuation.resume(returning: $0) }
                 }
-                // Not one of these: rows of identities that are gone are looked for, or an operator has the store looked through.
+                // The store does a job that is none of these: it looks for rows of identities that are gone, or an operator has it looked
+                // through.
                 if case .failure(let fault) = outcome, fault.kind == .busy {
                     await keeper.pause(Erasures.patience)
                     continue
