@@ -380,6 +380,22 @@ internal import TokenStore
         #expect(kept == [Array("r".utf8)])
     }
 
+    /// Another process has the store, and the login in it: nobody has to log in.
+    @Test func nobodyIsSentToLogInForWantOfTheStore() throws {
+        let store = MemoryStore()
+        logIn(try KeeperScene(Self.yaml, store: store), "r")
+        store.disk = .taken
+        let scene = try KeeperScene(Self.yaml, store: store, state: .locked("another process has it"))
+        scene.settle()
+        #expect(word(scene) == nil && scene.inKeeper { $0.identities[0].toldLogin } == nil)
+        let caller = scene.call()
+        #expect(caller.status == 503 && caller.receivedText.contains("problems/store-unusable"))
+        #expect(scene.inKeeper { $0.status().identities[0].lacksStore })
+        store.disk = .good
+        scene.pass(seconds: 10)
+        #expect(word(scene) == .good && scene.inKeeper { $0.identities[0].toldLogin } == .good)
+    }
+
     /// A reload takes the identity away, and the next one brings it back. In between an exchange that began before asks in vain.
     @Test func aLoginThatWasAwayServesAgainWhoeverAskedMeanwhile() throws {
         let scene = try KeeperScene(Self.yaml, store: MemoryStore())

@@ -77,7 +77,9 @@ import TokenStore
                             audience: nil, resource: nil, subject: nil)), value: [], expiresWall: nil)
             }
         var orphans = OrphanRows()
-        let sweep = orphans.sweep([row], wall: 0, isConfigured: { _ in false }, mayBegin: { _ in stored == .doubtful })
+        let sweep = orphans.sweep(
+            [row], wall: 0, isConfigured: { _ in false }, keepsRows: { _ in false },
+            mayBegin: { _ in stored == .doubtful })
         switch stored {
         case .login, .doubtful, .registration:
             #expect(sweep.deletions.isEmpty && Self.puts(sweep.changes) == [row.expiring(30 * Self.day)])
@@ -88,8 +90,13 @@ import TokenStore
         }
         // The row's identity is there again: the days are not counted any more.
         let back = orphans.sweep(
-            [row.expiring(30 * Self.day)], wall: 0, isConfigured: { _ in true }, mayBegin: { _ in true })
+            [row.expiring(30 * Self.day)], wall: 0, isConfigured: { _ in true }, keepsRows: { _ in true },
+            mayBegin: { _ in true })
         #expect(back.deletions.isEmpty && Self.puts(back.changes) == (stored == .accessToken ? [] : [row]))
+        // It is there, and keeps nothing on disk.
+        let withdrawn = orphans.sweep(
+            [row], wall: 0, isConfigured: { _ in true }, keepsRows: { _ in false }, mayBegin: { _ in true })
+        #expect(withdrawn.changes.isEmpty && Self.deletes(withdrawn.deletions) == [row.key])
     }
 
     @Test func orphansInMemoryAreBounded() throws {
@@ -101,10 +108,16 @@ import TokenStore
         #expect(orphans.count == OrphanRows.most)
     }
 
+    @Test func whatNeverWasOnDiskDoesNotComeThere() throws {
+        var orphans = OrphanRows()
+        #expect(orphans.add(Self.session(try Self.key(1), "r"), wall: 0, isStored: false).isEmpty)
+        #expect(orphans.count == 1)
+    }
+
     @Test func whatComesLateTakesThePlaceOfWhatStands() throws {
         var orphans = OrphanRows()
         _ = orphans.add(Self.session(try Self.key(1), "old"), wall: 0)
-        _ = orphans.replace(Self.session(try Self.key(1), "new"), wall: 0)
+        _ = orphans.replace(Self.session(try Self.key(1), "new"), wall: 0, isStored: true)
         #expect(orphans.rows.compactMap { LayerRow(encoded: $0.value)?.refreshToken } == [Secret("new")])
     }
 

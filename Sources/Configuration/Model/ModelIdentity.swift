@@ -59,7 +59,7 @@ public struct TokenPolicy: Sendable, Equatable {
     public var negativeFor: Duration
     /// The longest a request waits for a token.
     public var acquireTimeout: Duration
-    /// Whether tokens go to the store.
+    /// Whether tokens go to the store, and to the other gateways of a fleet.
     public var persist: Bool
     /// `token.connectivity`.
     public var connectivity: Connectivity

@@ -41,7 +41,11 @@ extension Keys {
             KeySpec(
                 "acquire_timeout", .duration(atLeast: .milliseconds(1)), "The longest a request waits for a token.",
                 default: "10s"),
-            KeySpec("persist", .boolean, "Whether tokens go to the store.", default: "true"),
+            KeySpec(
+                "persist", .boolean,
+                "Whether tokens and logins go to the store and, in a fleet, to its other gateways. With false, what is there "
+                    + "leaves the store, and a login of the fleet is not used here.",
+                default: "true"),
             KeySpec(
                 "connectivity", .words(TokenPolicy.Connectivity.self),
                 "offline: never call the issuer; online: never serve from the store at boot."),

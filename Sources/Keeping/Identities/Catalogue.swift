@@ -40,6 +40,14 @@ struct Catalogue {
     func identity(_ digest: IdentityDigest) -> KeptIdentity? { byDigest[digest] }
     func isConfigured(_ digest: IdentityDigest) -> Bool { byDigest[digest] != nil }
 
+    /// False where the identities with this digest, retired or not, keep nothing on disk (`token.persist: false`).
+    func keepsRows(_ digest: IdentityDigest) -> Bool {
+        if byDigest[digest]?.policy.access.persist == true { return true }
+        return (identities + (isConfigured(digest) ? [] : retiredIdentities)).contains {
+            $0.digest == digest && $0.policy.access.persist
+        }
+    }
+
     /// A retired identity, too: an outcome of its last flight may be on its way.
     func identityOrRetired(_ digest: IdentityDigest) -> KeptIdentity? {
         byDigest[digest] ?? retiredIdentities.first { $0.digest == digest }
@@ -76,6 +84,8 @@ struct Catalogue {
         var changed: Set<ObjectIdentifier> = []
         /// Identities that no configuration names from now on.
         var gone: Set<ObjectIdentifier> = []
+        /// Identities that kept something on disk or in the fleet until now, and keep nothing there from now on.
+        var withdrawn: [KeptIdentity] = []
         /// Identities that were retired, and whose tokens do not come back with them.
         var returned: [KeptIdentity] = []
     }
@@ -103,6 +113,7 @@ struct Catalogue {
             staying.insert(ObjectIdentifier(same))
             arrival.identities[ObjectIdentifier(next)] = same
             if same.policy.differs(from: next.policy) { arrival.changed.insert(ObjectIdentifier(same)) }
+            if same.policy.isWithdrawn(by: next.policy) { arrival.withdrawn.append(same) }
             same.take(next)
             if same.policy.forgetsWhenReplaced, wereRetired.contains(ObjectIdentifier(same)) {
                 arrival.returned.append(same)

@@ -14,13 +14,15 @@ struct OrphanRows {
     var count: Int { rows.count }
 
     /// Keeps the row for its 30 days, which begin when it is first found without an identity.
-    /// - Parameter wall: milliseconds since 1970.
-    mutating func add(_ row: StoredRow, wall: Int64) -> [StoreChange] {
+    /// - Parameters:
+    ///   - wall: milliseconds since 1970.
+    ///   - isStored: false where its identity kept nothing on disk: then memory alone has it, until the process ends.
+    mutating func add(_ row: StoredRow, wall: Int64, isStored: Bool = true) -> [StoreChange] {
         let limit = wall + Orphans.keptForMilliseconds
         let isCounted = row.expiresWall.map { $0 <= limit } ?? false
         let kept = isCounted ? row : row.expiring(limit)
         if rows.count < Self.most { rows.append(kept) }
-        return isCounted ? [] : [.put(kept)]
+        return isCounted || !isStored ? [] : [.put(kept)]
     }
 
     /// The changes to be written after rows without identities were found.
@@ -30,18 +32,23 @@ struct OrphanRows {
     }
 
     /// A row whose identity is not configured goes, or is kept for its 30 days.
-    mutating func leave(_ row: StoredRow, _ material: Material, wall: Int64, _ sweep: inout Sweep) {
+    mutating func leave(
+        _ row: StoredRow, _ material: Material, wall: Int64, isStored: Bool = true, _ sweep: inout Sweep
+    ) {
         switch Orphans.disposition(of: material, after: .digestChanged) {
         case .keep: break
         case .drop: sweep.deletions.append(.delete(kind: row.kind, key: row.key))
-        case .orphan: sweep.changes += add(row, wall: wall)
+        case .orphan: sweep.changes += add(row, wall: wall, isStored: isStored)
         }
     }
 
     /// Judges the rows of a store by the identities that are there.
-    /// - Parameter mayBegin: the session may have begun with the refresh token that an identity names now.
+    /// - Parameters:
+    ///   - keepsRows: whether an identity that is configured keeps anything on disk.
+    ///   - mayBegin: the session may have begun with the refresh token that an identity names now.
     mutating func sweep(
-        _ rows: [StoredRow], wall: Int64, isConfigured: (IdentityDigest) -> Bool, mayBegin: (StoredRow) -> Bool
+        _ rows: [StoredRow], wall: Int64, isConfigured: (IdentityDigest) -> Bool, keepsRows: (IdentityDigest) -> Bool,
+        mayBegin: (StoredRow) -> Bool
     ) -> Sweep {
         var sweep = Sweep()
         for row in rows {
@@ -49,6 +56,8 @@ struct OrphanRows {
             if !isConfigured(digest) {
                 let isDoubtful = material == .session && mayBegin(row)
                 leave(row, isDoubtful ? .humanRefreshToken : material, wall: wall, &sweep)
+            } else if !keepsRows(digest) {
+                sweep.deletions.append(.delete(kind: row.kind, key: row.key))
             } else if material != .accessToken, row.expiresWall != row.lastingExpiry {
                 // The identity came back: the days of its row are not counted any more.
                 sweep.changes.append(.put(row.expiring(row.lastingExpiry)))
@@ -58,9 +67,9 @@ struct OrphanRows {
     }
 
     /// Like `add`, in place of what stands under its key.
-    mutating func replace(_ row: StoredRow, wall: Int64) -> [StoreChange] {
+    mutating func replace(_ row: StoredRow, wall: Int64, isStored: Bool) -> [StoreChange] {
         rows.removeAll { $0.kind == row.kind && $0.key == row.key }
-        return add(row, wall: wall)
+        return add(row, wall: wall, isStored: isStored)
     }
 
     /// Rows whose identity is there again.

@@ -56,6 +56,8 @@ extension Keeper {
         // Values may have changed with the places that they are read from, and a reload is how an operator says: look again.
         secretsMayHaveChanged()
         watchLogins()
+        // An identity that the fleet shares from now on has the fleet's login.
+        if fleet.tier != nil { start { await $0.fetchLogins() } }
         // The loops are given their next plan by another thread: what is ordered until here comes before it.
         resources.postman.deliver()
     }
@@ -75,8 +77,26 @@ extension Keeper {
         }
         sessions.match(catalogue)
         sweepMemory()
+        for identity in arrival.withdrawn { withdraw(identity) }
         for identity in arrival.returned { raiseEpoch(of: identity, cause: .purge) }
         return arrival.identities
+    }
+
+    /// `persist: false` from now on: what stands on disk goes, and what the fleet has stays with the fleet.
+    private func withdraw(_ identity: KeptIdentity) {
+        let digest = identity.digest
+        guard !catalogue.keepsRows(digest) else { return }
+        for session in sessions.of(digest) {
+            leaveToFleet(session.key)
+            erase(kind: RowKind.session, key: KeyCodec.encode(session.key))
+        }
+        for key in sessions.parts.of(digest).keys.inOrder { deleteDurable(key) }
+        for token in tokens.of(identity) where token.storedGeneration != 0 || token.mayBeStored { deleteRow(of: token) }
+        // Those of users who have not been here since the start.
+        eraseAccess { $0.digest == digest }
+        for key in routes.filter({ $0.identity === identity }).compactMap(\.tableKey) {
+            erase(kind: RowKind.learned, key: key)
+        }
     }
 
     // MARK: - What no configuration names any more
@@ -120,5 +140,9 @@ extension IdentityPolicy {
         access != other.access || lifetime != other.lifetime || attempts != other.attempts
             || !network.isSame(as: other.network)
             || startup != other.startup
+    }
+
+    func isWithdrawn(by next: IdentityPolicy) -> Bool {
+        access.persist && !next.access.persist || sharesTokens && !next.sharesTokens
     }
 }

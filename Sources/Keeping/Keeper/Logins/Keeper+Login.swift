@@ -279,10 +279,18 @@ extension Keeper {
 
     // MARK: - In time
 
-    /// Nil for identities that need no person.
+    /// Nil for identities that need no person, and while nobody knows: the store that may have the login cannot be read, or is another
+    /// process's.
     package func loginNeed(of identity: KeptIdentity) -> LoginNeed? {
         guard identity.interactive != nil, let key = identity.sessionKey(subject: nil) else { return nil }
-        return LoginNeed(sessions[key]?.material, at: now)
+        let need = LoginNeed(sessions[key]?.material, at: now)
+        return need.word == .needed && storeRefusal(of: identity) != nil ? nil : need
+    }
+
+    /// There is none in memory, whatever the store may have.
+    func lacksLogin(_ identity: KeptIdentity) -> Bool {
+        guard identity.interactive != nil, let key = identity.sessionKey(subject: nil) else { return false }
+        return LoginNeed(sessions[key]?.material, at: now).word == .needed
     }
 
     /// Tells operators what has changed, and looks again when the next change is due.

@@ -41,9 +41,12 @@ extension Keeper {
     package static let spared = Handshakes.GrantFailure.configuration(
         reason: "it would spend the refresh token; ask the running gateway")
 
-    /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read.
+    /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read, or is another
+    /// process's and nothing has brought the login here.
     func storeRefusal(of identity: KeptIdentity) -> Handshakes.GrantFailure? {
-        health.isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
+        guard identity.policy.isIrreplaceable, identity.policy.access.persist else { return nil }
+        let isElsewhere = health.isLocked && identity.sessionKey(subject: nil).map { sessions[$0] == nil } ?? true
+        return health.isUnread || isElsewhere ? .storeUnusable : nil
     }
 
     func awaitOwnership() {

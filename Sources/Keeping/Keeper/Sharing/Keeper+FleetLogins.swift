@@ -59,7 +59,7 @@ extension Keeper {
     /// who waits for a person asks nobody.
     /// - Parameter name: of the session; nil: any.
     func lookForLogins(_ name: SharedName?, _ tier: any SharedTier) {
-        for identity in identities where identity.policy.sharesTokens && loginNeed(of: identity)?.word == .needed {
+        for identity in identities where identity.policy.sharesTokens && lacksLogin(identity) {
             guard let key = identity.sessionKey(subject: nil),
                 name == nil || sessionName(key, tier) == name
             else { continue }
@@ -71,9 +71,7 @@ extension Keeper {
         let epoch = identity.epoch
         await freshen(key, of: identity)
         // The same news may have come twice: what the first began must not be cut off by the second.
-        guard identity.epoch == epoch, catalogue.isCurrent(identity),
-            loginNeed(of: identity)?.word != .needed
-        else { return }
+        guard identity.epoch == epoch, catalogue.isCurrent(identity), !lacksLogin(identity) else { return }
         identity.recovered(at: now)
         for token in tokens.of(identity) { token.lastFailure = nil }
         raiseEpoch(of: identity, cause: .reset)

@@ -25,7 +25,8 @@ extension Keeper {
 
     /// Before the ladder is chosen: a session that another gateway has brought or renewed counts.
     func freshen(_ key: SessionKey?, of identity: KeptIdentity) async {
-        guard let tier = fleet.tier, let key, identity.policy.sharesTokens else { return }
+        guard let tier = fleet.tier, let key else { return }
+        guard identity.policy.sharesTokens else { return leaveToFleet(key) }
         await firstConnection()
         let name = sessionName(key, tier)
         guard case .success(let found?) = await ask({ tier.session(name, completion: $0) }) else { return }
@@ -59,7 +60,16 @@ extension Keeper {
         for step: SessionMachine.Step, _ claim: SessionClaim, _ standing: LayerMaterial?, environment: KeeperEnvironment
     ) async throws(Handshakes.GrantFailure) -> FleetTurn? {
         let identity = environment.identity
-        guard let tier = fleet.tier, identity.policy.sharesTokens else { return nil }
+        guard let tier = fleet.tier else { return nil }
+        guard identity.policy.sharesTokens else {
+            // A reload has come between the order for this step and the step: what was to be sent is the fleet's.
+            guard fleet.sessions.versions.held(of: step.key) == nil,
+                standing?.refreshToken == sessions[step.key]?.material.refreshToken
+            else {
+                throw .issuerUnavailable(retryAfterSeconds: 1, reason: "the session was ended by a reload")
+            }
+            return nil
+        }
         let lock = tier.lock(of: step.key)
         let name = sessionName(step.key, tier)
         let deadline = now + 2 * identity.policy.access.acquireTimeout

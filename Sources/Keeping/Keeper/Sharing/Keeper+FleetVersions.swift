@@ -81,6 +81,19 @@ extension Keeper {
         watchLogins()
     }
 
+    /// The identity is not shared any more. A session of the fleet is renewed by those who take turns at it: whoever sends its refresh token
+    /// without a turn has its issuer take it for theft, which ends the login of all.
+    func leaveToFleet(_ key: SessionKey) {
+        guard let held = fleet.sessions.versions.held(of: key), !sessions.isStepUnderWay(key) else { return }
+        let token = sessions[key]?.material.refreshToken
+        sessions[key] = nil
+        // Without a moment it is an end that nobody is told of.
+        fleet.sessions.versions.ended(held, of: key, at: 0)
+        erase(kind: RowKind.version, key: KeyCodec.encode(key))
+        token.map { endFamily(of: $0) }
+        sessions.void(key, generation: tokens.nextGeneration())
+    }
+
     private func noteEnded(_ key: SessionKey, _ version: SessionVersion) {
         if fleet.sessions.noteEnded(key, version, at: wall) { storeVersion(of: key) }
     }

@@ -9,9 +9,9 @@ extension Keeper {
     /// At the start: judges every row by the identities that are there, and takes the orphans of which nothing is configured out of the
     /// way. Not for `check --live`, whose file may be another one than the gateway's.
     package func sweep(_ rows: [StoredRow]) {
-        let sweep = orphans.sweep(rows, wall: wall, isConfigured: catalogue.isConfigured) {
-            beginning(of: $0, in: nil) != nil
-        }
+        let sweep = orphans.sweep(
+            rows, wall: wall, isConfigured: catalogue.isConfigured, keepsRows: catalogue.keepsRows
+        ) { beginning(of: $0, in: nil) != nil }
         if !sweep.deletions.isEmpty || !orphans.isEmpty {
             events.info(
                 "rows of identities that are not configured",
@@ -28,7 +28,8 @@ extension Keeper {
     /// token.
     func keepLate(_ key: SessionKey, _ material: LayerMaterial) {
         guard Orphans.disposition(of: material.nature, after: .digestChanged) == .orphan else { return }
-        keep(orphans.replace(StoredRow(RowKind.session, KeyCodec.encode(key), material, at: moment), wall: wall))
+        let row = StoredRow(RowKind.session, KeyCodec.encode(key), material, at: moment)
+        keep(orphans.replace(row, wall: wall, isStored: catalogue.keepsRows(key.digest)))
     }
 
     /// After a reload: `identities` are the new ones. Call it before their tokens are asked for.
@@ -37,18 +38,24 @@ extension Keeper {
         let foreign = sessions.takeForeign(catalogue.isConfigured)
         for (key, material) in foreign.parts {
             let row = StoredRow(RowKind.durable, KeyCodec.encode(key), material, at: moment)
-            orphans.leave(row, .durable, wall: wall, &sweep)
+            orphans.leave(row, .durable, wall: wall, isStored: catalogue.keepsRows(key.digest), &sweep)
         }
         for session in foreign.sessions {
             let row = StoredRow(RowKind.session, KeyCodec.encode(session.key), session.material, at: moment)
-            orphans.leave(row, session.material.nature, wall: wall, &sweep)
+            let isStored = catalogue.keepsRows(session.key.digest)
+            orphans.leave(row, session.material.nature, wall: wall, isStored: isStored, &sweep)
         }
         leaveLocks(Set(foreign.sessions.map(\.key.digest)))
         var back: Set<IdentityDigest> = []
         for row in orphans.takeBack(catalogue.isConfigured) {
-            restore(row, replacing: false)
-            if row.kind == RowKind.session { row.nature.map { _ = back.insert($0.digest) } }
-            sweep.changes.append(.put(row.expiring(row.lastingExpiry)))
+            guard let digest = row.nature?.digest else { continue }
+            takeUp(row, replacing: false)
+            if row.kind == RowKind.session { back.insert(digest) }
+            if catalogue.keepsRows(digest) {
+                sweep.changes.append(.put(row.expiring(row.lastingExpiry)))
+            } else {
+                sweep.deletions.append(.delete(kind: row.kind, key: row.key))
+            }
         }
         for identity in identities where back.contains(identity.digest) { forgetAbsence(of: identity) }
         presumeFirsts()

@@ -86,16 +86,17 @@ extension Keeper {
         token.line = nil
     }
 
-    /// Rows of identities that are not configured any more go. Each has to be opened to tell, so it is done only when the identities are
+    /// Rows of identities that are not configured any more, or keep nothing on disk now, go. Each has to be opened to tell, so it is done only when the identities are
     /// others than the last time.
     /// - Parameter rows: what was read at opening.
     func dropForeignRows(after rows: [StoredRow]) {
         guard let store else { return }
-        let owners = identities.map { $0.digest.bytes }.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }
+        let keeping = identities.filter(\.policy.access.persist).map(\.digest)
+        let owners = keeping.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }
         guard rows.first(where: { $0.kind == RowKind.owners })?.value != owners else { return }
-        let configured = Set(identities.map(\.digest))
+        let owning = Set(keeping)
         let job = StoreJob.retain(kind: RowKind.access) { row in
-            (try? KeyCodec.accessKey(row.key)).map { configured.contains($0.digest) } ?? false
+            (try? KeyCodec.accessKey(row.key)).map { owning.contains($0.digest) } ?? false
         }
         store.start(job) { outcome in
             guard case .success = outcome else { return }

@@ -66,12 +66,13 @@ extension Keeper {
         if isFirst { askAgain() }
     }
 
-    /// Lets callers ask again for tokens that were refused for want of a store.
+    /// Lets callers ask again for tokens that were refused for want of a store, and tells operators of the logins that it did not have.
     func askAgain() {
         for token in tokens.all.inOrder {
             apply(token.machine.settingsChanged(to: token.identity.policy.access, at: now), to: token)
             if token.probation?.state == .quarantined { reload(token) }
         }
+        watchLogins()
     }
 
     /// Commits what nobody waits for.
@@ -167,6 +168,13 @@ extension Keeper {
 
     /// - Parameter replacing: the store was another process's meanwhile: what it holds is younger than what is here.
     func restore(_ row: StoredRow, replacing: Bool) {
+        // A row from before `persist: false` is not the newest: what has taken its place since was in memory only, and a refresh token that
+        // is sent a second time ends the login.
+        if let digest = row.nature?.digest, catalogue.isConfigured(digest), !catalogue.keepsRows(digest) { return }
+        takeUp(row, replacing: replacing)
+    }
+
+    func takeUp(_ row: StoredRow, replacing: Bool) {
         switch row.kind {
         case RowKind.attempt, RowKind.history, RowKind.family: attempts.restore(row, replacing: replacing)
         case RowKind.durable: restoreDurable(row, replacing: replacing)
