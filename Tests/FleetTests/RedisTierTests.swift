@@ -41,7 +41,8 @@ import Testing
                         holders.subtract(1, ordering: .sequentiallyConsistent)
                         let published = Waiting<Bool>.of {
                             tier.publish(
-                                [UInt8(round)], as: wanted, under: lease, for: TimeSpan(60, .seconds), completion: $0)
+                                [UInt8(round)], as: wanted, under: lease, askedFor: .zero, for: TimeSpan(60, .seconds),
+                                completion: $0)
                         }
                         let isGood = others == 0 && (try? renewed.get()) == true && (try? published.get()) == true
                         if isGood { made.add(1, ordering: .relaxed) } else { wrong.add(1, ordering: .relaxed) }
@@ -358,6 +359,42 @@ import Testing
         #expect(try Self.left(tier, name)?.value == [3])
     }
 
+    /// The server takes up later than it was sent what a gateway gives it, after it stood still.
+    @Test func aTokenThatComesLateHasLessLeft() throws {
+        let server = try RedisServer()
+        let tier = try tier(server)
+        defer { tier.stop() }
+        let name = tier.name(.token, [1])
+        func claim() throws -> SharedClaim {
+            try Waiting<SharedClaim>.of { tier.claim(name, unless: nil, isDead: false, completion: $0) }.get()
+        }
+        /// Seconds that are left of 60 where the server is `seconds` late.
+        func left(late seconds: Int64, age: TimeSpan = .zero) throws -> TimeSpan {
+            try server.command("DEL", tier.key(.value, name))
+            guard case .lease(let lease) = try claim() else {
+                Issue.record("no lease")
+                return .zero
+            }
+            // As if the lease had been given so much earlier.
+            let end = 604_800_000 - (seconds * 1000 + age.milliseconds)
+            try server.command("PEXPIRE", tier.key(.generation, name), "\(end)")
+            let isPut = try Waiting<Bool>.of {
+                tier.publish(
+                    [1], as: "one", under: lease, askedFor: age, for: TimeSpan(60, .seconds), completion: $0)
+            }.get()
+            #expect(isPut)
+            guard case .value(_, _, let left?) = try claim() else { return .zero }
+            return left
+        }
+        let whole = try left(late: 0)
+        #expect(whole <= TimeSpan(60, .seconds) && whole > TimeSpan(50, .seconds))
+        let slow = try left(late: 0, age: TimeSpan(200, .seconds))
+        #expect(slow <= TimeSpan(60, .seconds) && slow > TimeSpan(50, .seconds))
+        let less = try left(late: 40)
+        #expect(less <= TimeSpan(20, .seconds) && less > TimeSpan(10, .seconds))
+        #expect(try left(late: 61) <= TimeSpan(1, .milliseconds))
+    }
+
     @Test func aTokenEndsWhenItWasSealedTo() throws {
         let server = try RedisServer()
         let clock = Atomic<Int64>(1_800_000_000_000)
@@ -370,7 +407,9 @@ import Testing
         guard case .lease(let lease) = try claim() else { return #expect(Bool(false), "no lease") }
         let life = TimeSpan(60, .seconds)
         #expect(
-            try Waiting<Bool>.of { tier.publish([1], as: "one", under: lease, for: life, completion: $0) }.get())
+            try Waiting<Bool>.of {
+                tier.publish([1], as: "one", under: lease, askedFor: .zero, for: life, completion: $0)
+            }.get())
         try server.command("PEXPIRE", tier.key(.value, name), "100000000000000")
         clock.add(180_000, ordering: .relaxed)
         guard case .value([1], "one", TimeSpan.zero) = try claim() else {

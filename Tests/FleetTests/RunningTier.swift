@@ -65,10 +65,10 @@ final class RunningTier: SharedTier {
         post { $0.value(name, completion: completion) }
     }
     func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
-        post { $0.publish(value, as: identity, under: lease, for: life, completion: completion) }
+        post { $0.publish(value, as: identity, under: lease, askedFor: age, for: life, completion: completion) }
     }
     func withdraw(_ name: SharedName, _ identity: String) { post { $0.withdraw(name, identity) } }
     func turn(_ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {

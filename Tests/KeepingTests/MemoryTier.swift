@@ -84,7 +84,7 @@ final class MemoryTier: SharedTier {
     }
     func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) { completion(.success(nil)) }
     func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
         release(lease)

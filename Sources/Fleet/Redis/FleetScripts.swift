@@ -14,6 +14,9 @@ enum FleetScripts {
         end
 
         """
+    /// Milliseconds that a generation is remembered after the last lease.
+    private static let remembered = 604_800_000
+
     /// Puts fields into a hash that has no others; one that is not written is empty.
     private static let put = """
         local function put(key, fields, milliseconds)
@@ -71,7 +74,7 @@ enum FleetScripts {
             end
             if redis.call('SET', KEYS[2], ARGV[3], 'NX', 'PX', ARGV[4]) then
               local generation = redis.call('INCR', KEYS[3])
-              redis.call('EXPIRE', KEYS[3], 604800)
+              redis.call('PEXPIRE', KEYS[3], \(remembered))
               return {0, generation}
             end
             return {2}
@@ -92,12 +95,19 @@ enum FleetScripts {
         return 1
         """
 
-    /// KEYS: value, lease, generation. ARGV: owner, generation, identity, value, sealed, milliseconds, channel, news.
+    /// KEYS: value, lease, generation. ARGV: owner, generation, identity, value, sealed, milliseconds, channel, news, milliseconds since the
+    /// lease was asked for.
+    ///
+    /// A server that stood still takes this up later than it was sent, and the value has less left by then. How much later, the generation
+    /// tells, whose own end is set with the lease and by nothing else.
     static let publish =
         tell + put + """
             if redis.call('GET', KEYS[2]) ~= ARGV[1] or redis.call('GET', KEYS[3]) ~= ARGV[2] then return 0 end
             redis.call('DEL', KEYS[2])
-            put(KEYS[1], {id = ARGV[3], value = ARGV[4], sealed = ARGV[5]}, ARGV[6])
+            local late = \(remembered) - redis.call('PTTL', KEYS[3]) - ARGV[10]
+            local left = ARGV[6]
+            if late > 0 then left = math.max(1, left - late) end
+            put(KEYS[1], {id = ARGV[3], value = ARGV[4], sealed = ARGV[5]}, string.format('%.0f', left))
             tell(ARGV[7], ARGV[8], ARGV[9])
             return 1
             """
@@ -118,7 +128,7 @@ enum FleetScripts {
             if redis.call('EXISTS', KEYS[4]) == 1 then return {2} end
             if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return {2} end
             local generation = redis.call('INCR', KEYS[2])
-            redis.call('EXPIRE', KEYS[2], 604800)
+            redis.call('PEXPIRE', KEYS[2], \(remembered))
             if ARGV[3] == '1' then
               redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[4])
               tell(ARGV[#ARGV - 2], '', ARGV[5])

@@ -63,7 +63,7 @@ extension RedisTier {
 
     /// See `SharedTier`.
     public func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
         let old: [UInt8]
@@ -76,7 +76,7 @@ extension RedisTier {
         run(
             FleetScripts.publish, [key(.value, lease.name), key(.lease, lease.name), key(.generation, lease.name)],
             Self.words(lease.owner, "\(lease.generation)", identity) + [old, new] + Self.words(Self.milliseconds(life))
-                + telling(.published(lease.name, identity: identity)),
+                + telling(.published(lease.name, identity: identity)) + Self.words("\(max(0, age.milliseconds))"),
             completion, Self.flag)
     }
 

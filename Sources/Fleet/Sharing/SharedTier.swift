@@ -23,9 +23,11 @@ public protocol SharedTier: Sendable {
     func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>)
 
     /// Puts the value there and gives up the lease. False: the lease had passed to another, whose value counts.
-    /// - Parameter life: after which it is of no use; nil: kept for as long as anything is.
+    /// - Parameters:
+    ///   - age: the time since the lease was asked for, by this gateway's clock.
+    ///   - life: after which it is of no use, counted from now, however late the server takes it; nil: kept for as long as anything is.
     func publish(
-        _ value: [UInt8], as identity: String, under lease: SharedLease, for life: TimeSpan?,
+        _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>)
 
     /// Deletes the value, if it is still this one, and tells the others.

@@ -40,7 +40,7 @@ extension Keeper {
         var isDead = flight.reason == .challenged && refused != nil
         var pause = Self.firstLook
         while !Task.isCancelled {
-            let (unwanted, dies) = (refused, isDead)
+            let (unwanted, dies, askedAt) = (refused, isDead, now)
             let claim: Result<SharedClaim, SharedFault> = await ask {
                 tier.claim(name, unless: unwanted, isDead: dies, completion: $0)
             }
@@ -49,7 +49,7 @@ extension Keeper {
                 noteFleet(fault)
                 fleet.alone += 1
                 return .grant(nil)
-            case .success(.lease(let lease)): return .grant(hold(lease))
+            case .success(.lease(let lease)): return .grant(hold(lease, askedAt: askedAt))
             case .success(.value(let bytes, let identity, let left)):
                 if landShared(bytes, identity, left, flight, token, challenge) { return .landed }
                 (refused, isDead) = (identity, false)
@@ -118,7 +118,9 @@ extension Keeper {
         end(hold)
         let row = AccessRow(landed.bytes, grant, wallExpiry: 0)
         let left = TimeSpan(nanoseconds: grant.lifetime.expiresAt - min(now, grant.lifetime.expiresAt))
-        tier.publish(row.encoded(), as: identity, under: hold.lease, for: left) { result in
+        tier.publish(
+            row.encoded(), as: identity, under: hold.lease, askedFor: hold.age(at: now), for: left
+        ) { result in
             self.post { keeper in
                 switch result {
                 case .success(true): break
@@ -146,8 +148,8 @@ extension Keeper {
 
     // MARK: - Leases
 
-    func hold(_ lease: SharedLease) -> FleetHold {
-        let hold = FleetHold(lease, Alarm(loop: loop))
+    func hold(_ lease: SharedLease, askedAt: UInt64) -> FleetHold {
+        let hold = FleetHold(lease, askedAt: askedAt, Alarm(loop: loop))
         fleet.holds.append(hold)
         renewLater(hold)
         return hold

@@ -74,13 +74,14 @@ extension Keeper {
         let name = sessionName(step.key, tier)
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
+            let askedAt = now
             let turn: Result<SharedTurn, SharedFault> = await ask {
                 tier.turn(lock, session: name, spends: claim.isOwn, completion: $0)
             }
             switch turn {
             case .failure(let fault): throw withheld(fault)
             case .success(.lease(let lease, let found)):
-                let hold = hold(lease)
+                let hold = hold(lease, askedAt: askedAt)
                 await mailRead()
                 guard !fleet.spending.isTaken(beside: lease, at: now) else {
                     letGo(hold)
@@ -185,12 +186,13 @@ extension Keeper {
         let dead = refused.map { tier.identity(of: $0.bytes) }
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
+            let askedAt = now
             let claim: Result<SharedClaim, SharedFault> = await ask {
                 tier.claim(name, unless: dead, isDead: dead != nil, completion: $0)
             }
             switch claim {
             case .failure(let fault): throw withheld(fault)
-            case .success(.lease(let lease)): return .make(hold(lease))
+            case .success(.lease(let lease)): return .make(hold(lease, askedAt: askedAt))
             case .success(.value(let bytes, _, let left)):
                 guard let found = SharedSession(version: .none, value: bytes, lasts: left).material(at: now) else {
                     throw withheld("a registration in it cannot be read")
@@ -219,13 +221,13 @@ extension Keeper {
 
     /// To a server that has forgotten it; what somebody else has brought back stays.
     func offerDurable(_ key: DurableKey, _ tier: any SharedTier) async {
-        let name = tier.name(of: key)
+        let (name, askedAt) = (tier.name(of: key), now)
         guard
             case .success(.lease(let lease)) = await ask({
                 tier.claim(name, unless: nil, isDead: false, completion: $0)
             })
         else { return }
-        let hold = hold(lease)
+        let hold = hold(lease, askedAt: askedAt)
         guard let material = sessions.parts[key] else { return letGo(hold) }
         await publish(material, under: hold)
     }
@@ -235,7 +237,9 @@ extension Keeper {
         let session = SharedSession(material, version: .none, at: now)
         let identity = tier.identity(of: material.bytes)
         let result: Result<Bool, SharedFault> = await ask {
-            tier.publish(session.value, as: identity, under: hold.lease, for: session.lasts, completion: $0)
+            tier.publish(
+                session.value, as: identity, under: hold.lease, askedFor: hold.age(at: now), for: session.lasts,
+                completion: $0)
         }
         if case .failure(let fault) = result { noteFleet(fault) }
         letGo(hold)

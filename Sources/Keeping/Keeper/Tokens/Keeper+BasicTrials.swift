@@ -62,6 +62,7 @@ extension Keeper {
         let attempt = tier.attempt(account, secret, "")
         let deadline = now + 2 * identity.policy.access.acquireTimeout
         while true {
+            let askedAt = now
             let claim: Result<SharedClaim, SharedFault> = await ask {
                 tier.claim(name, unless: nil, isDead: false, completion: $0)
             }
@@ -70,7 +71,7 @@ extension Keeper {
                 _ = withheld(fault)
                 return .withheld("\(fault)")
             case .success(.lease(let lease)):
-                let hold = hold(lease)
+                let hold = hold(lease, askedAt: askedAt)
                 let count: Result<UInt32?, SharedFault> = await ask { tier.spent(attempt, completion: $0) }
                 if case .success(let spent?) = count, spent < max(identity.policy.attempts.loginAttempts, 1) {
                     return .begin(hold)
