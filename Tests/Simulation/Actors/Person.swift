@@ -144,8 +144,7 @@ final class Person {
         // In a fleet a process that has just begun has to ask the others first.
         world.timeline.after(place == nil ? .seconds(5) : .milliseconds(50)) { [self] in
             let gateway = world.gateways[process.gateway]
-            // A process without its store cannot know of the login.
-            guard gateway.name == process, gateway.hasStore, let since = standsSince, since < told,
+            guard gateway.name == process, let since = standsSince, since < told,
                 isPromised(at: process.gateway),
                 needsLogin(process.gateway)
             else { return }
@@ -169,7 +168,7 @@ final class Person {
     private func isPromised(at number: Int) -> Bool {
         let disk = world.gateways[number].disk
         guard let since = standsSince, let family, World.hasStore(world.seed), disk.hasKeptItsWord,
-            disk.mood == .well, world.redis.map({ $0.isCalm && !$0.hasLostData }) ?? true,
+            disk.mood == .well, world.redis?.showsLogins ?? true,
             world.timeline.now > since + .seconds(1)
         else { return false }
         return world.issuer.isRenewable(family)

@@ -30,6 +30,7 @@ final class RedisServer {
     private var wipedAt: UInt64?
     /// When something last happened after which nothing is promised of leases for a while.
     private(set) var troubledAt: UInt64?
+    private var hiddenAt: UInt64?
     private let world: World
     private let scripts = RedisScripts()
     private var data = RedisData()
@@ -55,10 +56,16 @@ final class RedisServer {
 
     fileprivate func forget(_ link: RedisLink) { links.removeAll { $0 === link } }
 
-    func noteTrouble() { troubledAt = world.timeline.now }
+    func noteTrouble(hidesLogins: Bool = true) {
+        troubledAt = world.timeline.now
+        if hidesLogins { hiddenAt = world.timeline.now }
+    }
 
     /// Nothing has disturbed it, its network or a holder of a lease for so long that leases hold.
     var isCalm: Bool { troubledAt.map { world.timeline.now > $0 + .seconds(45) } ?? true }
+
+    /// Gateways have heard of each other's logins.
+    var showsLogins: Bool { !hasLostData && (hiddenAt.map { world.timeline.now > $0 + .seconds(15) } ?? true) }
 
     /// The process was given a lock's turn, and has not given it back.
     func hasTurn(_ process: ProcessName) -> Bool { !(turns[process] ?? [:]).isEmpty }

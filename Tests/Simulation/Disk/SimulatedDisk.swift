@@ -34,6 +34,10 @@ final class SimulatedDisk: @unchecked Sendable {
     static let size = 64 << 20
     /// It has lied or failed, so that nothing is promised of what it kept.
     private(set) var hasLied = false
+    /// Somebody has spoiled rows of it, which is as good as a lie.
+    var hasRotted = false {
+        didSet { hasLied = hasLied || hasRotted }
+    }
     private(set) var hasFailed = false
     private(set) var hasBeenFull = false
     /// The disk has kept its word, does so now, and answers, though it may have had no room.

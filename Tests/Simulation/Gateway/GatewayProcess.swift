@@ -130,6 +130,17 @@ final class GatewayProcess {
         upgrade?.oldIsGone()
     }
 
+    /// Ends the process that serves, and spoils what it has kept of its sessions, where no other process has the store.
+    func killAndRot() {
+        kill()
+        guard isAlone, upgrade == nil else { return }
+        let spoiled = disk.rot(
+            kind: RowKind.session, of: World.storePath, name: "rot \(number) \(lives)", draw: draw.fork())
+        if spoiled {
+            world.journal.note(.process, UInt64(number), [], "the sessions of g\(number) cannot be opened any more")
+        }
+    }
+
     /// Ends everything on the machine, and of what was not synchronized some is there afterwards and some is not.
     func cutPower() {
         let all = others + (running.map { [$0] } ?? [])
@@ -188,30 +199,42 @@ final class GatewayProcess {
 
     // MARK: - Turning
 
-    private var all: [ProcessLife] { others + (running.map { [$0] } ?? []) }
+    /// Loops that have something to do now, as `findBusy` found them.
+    private(set) var busy: [LoopTurn] = []
+
+    private func forEachLife(_ body: (ProcessLife) -> Void) {
+        for life in others { body(life) }
+        if let running { body(running) }
+    }
 
     func setClocks() {
         clock.move(to: world.timeline.now)
-        for life in all { life.platform.setClocks() }
+        forEachLife { $0.platform.setClocks() }
     }
 
-    /// When a loop has something to do by itself; nil: never.
-    var nextDeadline: UInt64? { isStopped ? nil : all.compactMap(\.nextDeadline).min() }
+    /// When a loop has something to do by itself; `UInt64.max`: never.
+    var nextDeadline: UInt64 {
+        var next = UInt64.max
+        if !isStopped { forEachLife { next = min(next, $0.nextDeadline) } }
+        return next
+    }
 
-    /// Loops that have something to do now.
-    func busyLoops() -> [LoopTurn] { isStopped ? [] : all.flatMap { $0.busyLoops() } }
+    func findBusy() {
+        busy.removeAll(keepingCapacity: true)
+        if !isStopped { forEachLife { $0.addBusyLoops(to: &busy) } }
+    }
 
     /// Each loop in turn, until none has anything to do.
     func turnUntilQuiet() {
         while true {
-            let busy = busyLoops()
+            findBusy()
             if busy.isEmpty { return }
             for turn in busy { turn.life.turn(turn.loop) }
         }
     }
 
     /// The stores' threads come to their work when the disk lets them.
-    func planStore() { if !isStopped { for life in all { life.planStore() } } }
+    func planStore() { if !isStopped { forEachLife { $0.planStore() } } }
 
     /// Called with each line of a log.
     func look(at line: [UInt8], of life: ProcessLife) {
@@ -326,9 +349,6 @@ final class GatewayProcess {
                 "\(name) says of the shared server: \(shared.state) \(shared.detail ?? "")")
         }
     }
-
-    /// The process that serves has its store.
-    var hasStore: Bool { isServing && bornAt < world.timeline.now && gateway?.status().store == "serving" }
 
     /// Operators are told that the identity waits for them.
     func isQuarantined(_ identity: String) -> Bool {

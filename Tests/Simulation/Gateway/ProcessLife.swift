@@ -24,7 +24,7 @@ final class ProcessLife {
     private let vfs: SimulatedVFS
     private let log: LogThread
     private var formatter: LogFormatter
-    private var loops: [(loop: Loop, kernel: FakeKernel)] = []
+    private var loops: [SimulatedLoop] = []
     /// Descriptors of the listening sockets: for each address one by data loop.
     private var listeners: [[Int32]] = []
     /// The store's turn is planned.
@@ -81,23 +81,22 @@ final class ProcessLife {
                     opens: { [vfs = UncheckedReference(vfs)] in vfs.value.opens() })),
             beforeStore: { wait?() })
         let all = [gateway.keeperLoop] + gateway.loops.map(\.value.loop)
-        loops = zip(all, platform.kernels).map { ($0, $1) }
+        loops = zip(all, platform.kernels).map { SimulatedLoop(loop: $0, kernel: $1) }
     }
 
-    /// When a loop has something to do by itself; nil: never.
-    var nextDeadline: UInt64? {
-        let deadline = loops.prefix(servesCallers ? loops.count : 1).compactMap { $0.loop.nextDeadline }.min()
-        return deadline.map { $0 < MachineClock.boot ? 0 : $0 - MachineClock.boot }
+    /// Data loops that have not begun to serve do nothing.
+    private var running: Int { servesCallers ? loops.count : min(loops.count, 1) }
+
+    /// When a loop has something to do by itself; `UInt64.max`: never.
+    var nextDeadline: UInt64 {
+        var deadline = UInt64.max
+        for index in 0..<running { deadline = min(deadline, loops[index].deadline) }
+        return deadline == .max ? .max : deadline - min(deadline, MachineClock.boot)
     }
 
-    /// Loops that have something to do now.
-    func busyLoops() -> [LoopTurn] {
-        loops.indices.filter { index in
-            guard index == 0 || servesCallers else { return false }
-            let (loop, kernel) = loops[index]
-            if !kernel.isQuiet || loop.hasWork { return true }
-            return loop.nextDeadline.map { $0 <= kernel.clock } ?? false
-        }.map { LoopTurn(life: self, loop: $0) }
+    /// Adds the loops that have something to do now.
+    func addBusyLoops(to busy: inout [LoopTurn]) {
+        for index in 0..<running where loops[index].isBusy { busy.append(LoopTurn(life: self, loop: index)) }
     }
 
     func turn(_ index: Int) {
@@ -177,6 +176,17 @@ final class ProcessLife {
             world.verdicts.expect(kernel.misuse.isEmpty, .misuse, "\(name): \(kernel.misuse.prefix(3))")
         }
     }
+}
+
+/// A loop and the kernel that it turns on.
+private struct SimulatedLoop {
+    let loop: Loop
+    let kernel: FakeKernel
+
+    /// It has something to do now.
+    var isBusy: Bool { !kernel.isQuiet || loop.hasWork || deadline <= kernel.clock }
+    /// `UInt64.max` where no timer is armed.
+    var deadline: UInt64 { loop.nextDeadline ?? .max }
 }
 
 /// A loop that has something to do.

@@ -10,7 +10,7 @@ enum FaultTheme: CaseIterable {
         case .everything: nil
         case .credentials: [38, 0, 1, 1, 3, 13, 14, 15, 17, 20, 21, 27, 27, 27, 33, 33]
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
-        case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32]
+        case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32, 40]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
         // Flights that end while a process takes over, or does not.
         case .handOvers: [20, 24, 25, 36, 36, 36, 36, 37, 37, 37]
@@ -19,7 +19,7 @@ enum FaultTheme: CaseIterable {
         // Passwords that are refused, and processes that begin beside a disk that does not answer.
         case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]
         // What a person's login brings, on its way to the disk and afterwards.
-        case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39]
+        case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39, 40, 40]
         case .processes: [38, 38, 3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
         }
     }
@@ -27,15 +27,15 @@ enum FaultTheme: CaseIterable {
     /// What was purged and a login that was lost can be judged where no other gateway brings them back: alone gateways have those themes
     /// oftener.
     private static let alone: [FaultTheme] = [
-        .credentials, .disk, .network, .processes, .handOvers, .marks, .purges, .purges, .purges, .logins, .logins,
+        .credentials, .disk, .network, .processes, .handOvers, .marks, .marks, .purges, .purges, .purges, .logins,
         .logins,
     ]
     private static let inFleet: [FaultTheme] = [
-        .credentials, .disk, .fleet, .fleet, .network, .processes, .handOvers, .marks, .logins,
+        .credentials, .disk, .fleet, .fleet, .network, .processes, .handOvers, .marks, .marks, .logins,
     ]
 
     static func drawn(_ draw: inout Draw, isFleet: Bool) -> FaultTheme {
-        guard !draw.once(in: 4) else { return .everything }
+        guard !draw.once(in: 5) else { return .everything }
         return draw.element(of: isFleet ? inFleet : alone)
     }
 
@@ -139,6 +139,7 @@ extension Fault.Kind {
         case 33: .forgets(registrations: draw.once(in: 2))
         case 36: .issuer(.late(.milliseconds(50) + draw.below(.milliseconds(600))))
         case 37: .upgrade(gateway, .whileOldEnds)
+        case 40: .sessionsRot(gateway)
         case 38: .atNextAnswer(gateway, draw.element(of: Fault.Blow.allCases), ofLogin: false)
         case 39: .atNextAnswer(gateway, draw.element(of: [.purge, .purge, .kill, .powerCut]), ofLogin: true)
         case 35: .slowDisk(gateway: gateway, .milliseconds(100) + draw.below(.milliseconds(600)))

@@ -35,6 +35,8 @@ struct Fault: CustomStringConvertible {
         case wallClock(gateway: Int, nanoseconds: Int64)
         case kill(Int)
         case powerCut(Int)
+        /// The process is gone, and the next one finds that the rows of its sessions cannot be opened.
+        case sessionsRot(Int)
         /// The service manager starts another process; the next one may be there before the last one has ended.
         case restart(Int, overlaps: Bool)
         /// Another process takes over, or fails to.
@@ -65,6 +67,20 @@ struct Fault: CustomStringConvertible {
             case .issuer, .upstream, .revokes, .revokesNext, .forgets, .password, .logIn, .secretFlaps, .noNames:
                 false
             default: true
+            }
+        }
+
+        /// Whether gateways may not hear of each other's logins by it. A process that ends takes no login with it.
+        var hidesLogins: Bool {
+            switch self {
+            case .redis, .redisWiped, .redisReplayed, .redisRestarted, .stops, .slow, .shortPieces, .descriptors,
+                .breaksConnections:
+                true
+            case .cut(_, let address), .refuses(let address), .isSilent(let address), .dies(let address),
+                .breaksConnectionsTo(let address):
+                address == World.redisAddress
+            case .noNames(let host): host == "redis.example"
+            default: false
             }
         }
     }
@@ -158,7 +174,7 @@ struct FaultPlan {
     }
 
     private func begin(_ fault: Fault, _ world: World) {
-        if fault.kind.troublesFleet { world.redis?.noteTrouble() }
+        if fault.kind.troublesFleet { world.redis?.noteTrouble(hidesLogins: fault.kind.hidesLogins) }
         switch fault.kind {
         case .issuer(let mood): world.issuer.mood = mood
         case .upstream(let number, let mood): world.upstreams[number].mood = mood
@@ -185,6 +201,7 @@ struct FaultPlan {
         case .wallClock(let gateway, let nanoseconds): world.gateways[gateway].jump(nanoseconds: nanoseconds)
         case .kill(let gateway): world.gateways[gateway].kill()
         case .powerCut(let gateway): world.gateways[gateway].cutPower()
+        case .sessionsRot(let gateway): world.gateways[gateway].killAndRot()
         case .restart(let gateway, let overlaps): world.gateways[gateway].restart(overlaps: overlaps)
         case .upgrade(let gateway, let failure): world.gateways[gateway].upgradeInPlace(failure: failure)
         case .stops(let gateway, let withMachine): world.gateways[gateway].stop(withMachine: withMachine)
@@ -206,7 +223,7 @@ struct FaultPlan {
     }
 
     private func end(_ fault: Fault, _ world: World) {
-        if fault.kind.troublesFleet { world.redis?.noteTrouble() }
+        if fault.kind.troublesFleet { world.redis?.noteTrouble(hidesLogins: fault.kind.hidesLogins) }
         expectTold(fault, world)
         switch fault.kind {
         case .issuer: world.issuer.mood = .well
@@ -227,7 +244,7 @@ struct FaultPlan {
         case .atNextAnswer(let gateway, _, _):
             world.gateways[gateway].atNextAnswer = nil
             try? world.gateways[gateway].start()
-        case .kill(let gateway), .powerCut(let gateway): try? world.gateways[gateway].start()
+        case .kill(let gateway), .powerCut(let gateway), .sessionsRot(let gateway): try? world.gateways[gateway].start()
         case .disk(let gateway, _):
             world.gateways[gateway].disk.mood = .well
             world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)

@@ -5,6 +5,9 @@
 final class Timeline {
     private(set) var now: UInt64 = 0
     private var heap: [Plan] = []
+    /// What is to happen, beside the heap: sifting moves numbers alone.
+    private var actions: [(() -> Void)?] = []
+    private var free: [Int] = []
     private var planned: UInt64 = 0
     /// Things that have happened so far.
     private(set) var happened: UInt64 = 0
@@ -12,9 +15,10 @@ final class Timeline {
     private struct Plan {
         let time: UInt64
         let number: UInt64
-        let action: () -> Void
+        /// The place of its action.
+        let place: Int
 
-        func comesBefore(_ other: Plan) -> Bool { (time, number) < (other.time, other.number) }
+        func comesBefore(_ other: Plan) -> Bool { time != other.time ? time < other.time : number < other.number }
     }
 
     init() { heap.reserveCapacity(4096) }
@@ -25,7 +29,9 @@ final class Timeline {
     /// Plans something; what is planned for the past happens now.
     func at(_ time: UInt64, _ action: @escaping () -> Void) {
         planned += 1
-        heap.append(Plan(time: max(time, now), number: planned, action: action))
+        let place = free.popLast() ?? actions.count
+        if place == actions.count { actions.append(action) } else { actions[place] = action }
+        heap.append(Plan(time: max(time, now), number: planned, place: place))
         rise(heap.count - 1)
     }
 
@@ -45,7 +51,8 @@ final class Timeline {
             sink(0)
         }
         happened += 1
-        first.action()
+        free.append(first.place)
+        actions[first.place].take()?()
         return true
     }
 
@@ -63,9 +70,9 @@ final class Timeline {
         var index = start
         while true {
             var least = index
-            for child in [2 * index + 1, 2 * index + 2] where child < heap.count {
-                if heap[child].comesBefore(heap[least]) { least = child }
-            }
+            let (left, right) = (2 * index + 1, 2 * index + 2)
+            if left < heap.count, heap[left].comesBefore(heap[least]) { least = left }
+            if right < heap.count, heap[right].comesBefore(heap[least]) { least = right }
             guard least != index else { return }
             heap.swapAt(index, least)
             index = least

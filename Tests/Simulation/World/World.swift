@@ -148,13 +148,15 @@ final class World {
     /// Two seeds of three have a fleet; with the third each gateway is alone.
     static func isFleet(_ seed: UInt64) -> Bool { seed % 3 != 0 }
 
+    static let storePath = "/disk/tokens.db"
+
     /// Every fourth seed keeps tokens in memory alone.
     static func hasStore(_ seed: UInt64) -> Bool { seed % 4 != 1 }
 
     private var storeLine: String {
         let shared = "shared: {url: \"redis://redis.example:6379\", allow_cleartext: true, format: new}"
         let parts =
-            (Self.hasStore(seed) ? ["path: /disk/tokens.db"] : []) + (redis == nil ? [] : [shared])
+            (Self.hasStore(seed) ? ["path: \(Self.storePath)"] : []) + (redis == nil ? [] : [shared])
         return parts.isEmpty ? "" : "store: {key: env:KEY, \(parts.joined(separator: ", "))}"
     }
 
@@ -306,8 +308,9 @@ final class World {
     /// Lets time pass up to a moment, with all that happens until then.
     private func advance(to end: UInt64) {
         while true {
-            let times = [timeline.next] + gateways.map(\.nextDeadline)
-            guard let next = times.compactMap({ $0 }).min(), next <= end else { break }
+            var next = timeline.next ?? .max
+            for gateway in gateways { next = min(next, gateway.nextDeadline) }
+            guard next <= end else { break }
             timeline.move(to: next)
             for gateway in gateways { gateway.setClocks() }
             while timeline.step() {}
@@ -320,15 +323,24 @@ final class World {
 
     /// Turns loops, in an order that the seed draws, until none has anything to do: the order in which threads come to run at one moment.
     private func settle() {
+        for gateway in gateways { gateway.findBusy() }
         for _ in 0..<1_000_000 {
-            var busy: [LoopTurn] = []
-            for gateway in gateways { busy += gateway.busyLoops() }
-            guard !busy.isEmpty else {
+            let count = gateways.reduce(0) { $0 + $1.busy.count }
+            guard count > 0 else {
                 for gateway in gateways { gateway.planStore() }
                 return
             }
-            let chosen = turns.element(of: busy)
-            chosen.life.turn(chosen.loop)
+            var place = turns.below(count)
+            for gateway in gateways {
+                guard place >= gateway.busy.count else {
+                    let chosen = gateway.busy[place]
+                    chosen.life.turn(chosen.loop)
+                    // What a loop does reaches other gateways when time has passed.
+                    gateway.findBusy()
+                    break
+                }
+                place -= gateway.busy.count
+            }
         }
         verdicts.expect(false, .endlessWait, "loops do not come to rest")
     }
