@@ -11,11 +11,21 @@ struct RedisData {
     var count: Int { keys.count }
 
     /// Puts former values back, as somebody may who writes there and can open none. Where a version stands beside one, it is made a high one.
-    mutating func replay(_ former: RedisData) {
+    /// - Parameters:
+    ///   - version: above all that gateways have.
+    ///   - old: what a gateway that knew only the old format would have written for what is sealed under a key; whoever writes there has
+    ///     kept it. Nil for what is no session.
+    mutating func replay(_ former: RedisData, version: Int, old: (_ key: [UInt8], _ sealed: [UInt8]) -> [UInt8]?) {
         for (key, entry) in former.keys {
             guard case .hash(var fields) = entry.value, let now = keys[key], case .hash = now.value else { continue }
-            if let index = fields.firstIndex(where: { $0.field == Array("version".utf8) }) {
-                fields[index].value = Array("1000000".utf8)
+            if let sealed = fields.first(where: { $0.field == Array("sealed".utf8) })?.value,
+                let value = old(key, sealed)
+            {
+                fields = [(Array("version".utf8), Array("\(version)".utf8)), (Array("value".utf8), value)]
+                // What stands there now is left as it is: without it the newest session would be lost, which is another fault.
+                if case .hash(let newest) = now.value { fields += newest.filter { $0.field == Array("sealed".utf8) } }
+            } else if let index = fields.firstIndex(where: { $0.field == Array("version".utf8) }) {
+                fields[index].value = Array("\(version)".utf8)
                 fields.removeAll { $0.field == Array("sealed".utf8) }
             }
             keys[key] = (.hash(fields), now.end)

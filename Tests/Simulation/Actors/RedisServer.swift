@@ -1,3 +1,5 @@
+import TLS
+
 @testable import Fleet
 
 /// The fleet's shared server: the gateway's own scripts on keys in memory, over RESP3.
@@ -80,11 +82,32 @@ final class RedisServer {
 
     /// The data of a former time, which somebody may put back; no gateway may go back to them.
     private var former: RedisData?
+    private var replays = 0
     func remember() { former = data }
     func replay() {
         noteTrouble()
-        if let former { data.replay(former) }
+        replays += 1
+        if let former {
+            data.replay(former, version: 1_000_000 * replays) { [self] key, sealed in oldFormat(of: sealed, under: key)
+            }
+        }
         former = nil
+    }
+
+    /// The gateways' own, for what a gateway of another release would write.
+    private static let keys: FleetKeys = {
+        do { return try FleetKeys(SealingKeyRing([SealingKey(fileContents: Array(World.storeKey.utf8))])) } catch {
+            preconditionFailure("the key of the store is none: \(error)")
+        }
+    }()
+
+    private func oldFormat(of sealed: [UInt8], under key: [UInt8]) -> [UInt8]? {
+        let parts = String(decoding: key, as: UTF8.self).split(separator: ":")
+        guard parts.count == 4, parts[2] == "s", let name = SharedName(parts[3]),
+            let envelope = Self.keys.envelope(sealed, for: name), !envelope.value.isEmpty
+        else { return nil }
+        world.journal.note(.redis, 0, [], "somebody puts back a session of before, version \(envelope.version)")
+        return try? Self.keys.seal(envelope.value, for: name)
     }
 
     /// Another process, without what the last one knew unless that was kept.

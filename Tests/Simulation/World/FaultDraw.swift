@@ -2,7 +2,7 @@
 /// only where the gateway starts anew, a full disk only where something is to be deleted. So most seeds draw from few kinds, and half of
 /// those let one gateway have all of them.
 enum FaultTheme: CaseIterable {
-    case everything, credentials, disk, fleet, network, processes, handOvers, purges, marks, logins
+    case everything, credentials, disk, fleet, forgeries, network, processes, handOvers, purges, marks, logins
 
     /// Places in `Fault.Kind.rough`'s table; nil: all of them.
     fileprivate var places: [Int]? {
@@ -12,6 +12,8 @@ enum FaultTheme: CaseIterable {
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
         case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32, 40]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
+        // What somebody puts back on a server that has lost nothing.
+        case .forgeries: [13, 15, 20, 22, 23, 32, 32, 32, 34]
         // Flights that end while a process takes over, or does not.
         case .handOvers: [20, 24, 25, 36, 36, 36, 36, 37, 37, 37]
         // What was purged and is asked for by the next process.
@@ -27,11 +29,11 @@ enum FaultTheme: CaseIterable {
     /// What was purged and a login that was lost can be judged where no other gateway brings them back: alone gateways have those themes
     /// oftener.
     private static let alone: [FaultTheme] = [
-        .credentials, .disk, .network, .processes, .handOvers, .marks, .marks, .purges, .purges, .purges, .logins,
-        .logins,
+        .credentials, .disk, .network, .processes, .handOvers, .marks, .marks, .purges, .purges, .purges, .purges,
+        .purges, .logins, .logins,
     ]
     private static let inFleet: [FaultTheme] = [
-        .credentials, .disk, .fleet, .fleet, .network, .processes, .handOvers, .marks, .marks, .logins,
+        .credentials, .disk, .fleet, .fleet, .forgeries, .network, .processes, .handOvers, .marks, .marks, .logins,
     ]
 
     static func drawn(_ draw: inout Draw, isFleet: Bool) -> FaultTheme {

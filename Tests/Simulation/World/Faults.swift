@@ -132,7 +132,7 @@ struct FaultPlan {
             self.init([], .calm)
             return
         }
-        let isMild = draw.once(in: 3)
+        let isMild = draw.once(in: 4)
         let isFleet = World.isFleet(seed)
         let theme = FaultTheme.drawn(&draw, isFleet: isFleet)
         let one = draw.below(gateways)

@@ -140,7 +140,7 @@ final class World {
     /// The other address of the second API.
     static let secondAddress = "10.0.1.12:9000"
     static let redisAddress = "10.0.2.1:6379"
-    private static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
+    static let storeKey = "c2ltdWxhdGlvbi1zaW11bGF0aW9uLXNpbXVsYXRpb24="
 
     /// One seed of six has the standard load. Few callers let more histories happen in the same time; what needs a crowd needs many.
     static func callers(_ seed: UInt64) -> Int { seed % 6 == 1 ? 60 : 16 }
