@@ -390,7 +390,7 @@ internal import TokenStore
         #expect(word(scene) == nil && scene.inKeeper { $0.identities[0].toldLogin } == nil)
         let caller = scene.call()
         #expect(caller.status == 503 && caller.receivedText.contains("problems/store-unusable"))
-        #expect(scene.inKeeper { $0.status().identities[0].lacksStore })
+        #expect(scene.inKeeper { $0.identities[0].toldLogin } == nil)
         store.disk = .good
         scene.pass(seconds: 10)
         #expect(word(scene) == .good && scene.inKeeper { $0.identities[0].toldLogin } == .good)

@@ -70,6 +70,8 @@ extension Keeper {
             land(flight, token, grant, challenge: challenge, at: landed)
             publishToFleet(token, under: hold)
         } catch {
+            var error = error
+            if case .interactionRequired = error, isLoginElsewhere(of: identity) { error = .storeUnusable }
             doubtRegistration(of: identity, after: error, environment)
             if identity.policy.kind == .proactive { await book(error, of: identity, environment) }
             resources.traces?.tell(of: token, trail: environment.trail, failure: error, since: began, until: now)

@@ -284,7 +284,8 @@ extension Keeper {
     package func loginNeed(of identity: KeptIdentity) -> LoginNeed? {
         guard identity.interactive != nil, let key = identity.sessionKey(subject: nil) else { return nil }
         let need = LoginNeed(sessions[key]?.material, at: now)
-        return need.word == .needed && storeRefusal(of: identity) != nil ? nil : need
+        let isUnknown = isLoginElsewhere(of: identity) || storeRefusal(of: identity) != nil
+        return need.word == .needed && isUnknown ? nil : need
     }
 
     /// There is none in memory, whatever the store may have.

@@ -41,13 +41,13 @@ extension Keeper {
     package static let spared = Handshakes.GrantFailure.configuration(
         reason: "it would spend the refresh token; ask the running gateway")
 
-    /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read, or is another
-    /// process's and nothing has brought the login here.
+    /// An identity whose login nobody but a person can replace does nothing while the store that may have it cannot be read.
     func storeRefusal(of identity: KeptIdentity) -> Handshakes.GrantFailure? {
-        guard identity.policy.isIrreplaceable, identity.policy.access.persist else { return nil }
-        let isElsewhere = health.isLocked && identity.sessionKey(subject: nil).map { sessions[$0] == nil } ?? true
-        return health.isUnread || isElsewhere ? .storeUnusable : nil
+        health.isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
     }
+
+    /// The store that may have a login is another process's: whether somebody has to log in is not known here.
+    func isLoginElsewhere(of identity: KeptIdentity) -> Bool { health.isLocked && identity.policy.access.persist }
 
     func awaitOwnership() {
         later(Self.ownershipInterval) { $0.start { await $0.askForStore() } }
