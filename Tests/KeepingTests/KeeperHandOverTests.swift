@@ -51,6 +51,15 @@ import TokenStore
         #expect(scene.inKeeper { $0.health.state } == .serving)
     }
 
+    /// Who gives the store away knows that there was no login in it, and tells callers and operators the same.
+    @Test func aLoginThatWasMissingIsMissingStill() throws {
+        let yaml = Plans.client(identity: "grant: device_code, device_authorization_url: https://idp.example.com/d")
+        let scene = try KeeperScene(yaml, store: MemoryStore())
+        scene.settle()
+        scene.inKeeper { $0.stopGranting {} }
+        #expect(scene.inKeeper { $0.loginNeed(of: $0.identities[0])?.word } == .needed)
+    }
+
     @Test func theStoreIsSomebodyElsesMeanwhile() throws {
         let scene = try KeeperScene(Plans.client(), store: MemoryStore())
         scene.settle()

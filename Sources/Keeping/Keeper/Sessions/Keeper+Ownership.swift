@@ -46,8 +46,12 @@ extension Keeper {
         health.isUnread && identity.policy.isIrreplaceable && identity.policy.access.persist ? .storeUnusable : nil
     }
 
-    /// The store that may have a login is another process's: whether somebody has to log in is not known here.
-    func isLoginElsewhere(of identity: KeptIdentity) -> Bool { health.isLocked && identity.policy.access.persist }
+    /// The store that may have a login is another process's, and has been from the start: whether somebody has to log in is not known here.
+    /// Who has given the store away knows what stood in it.
+    func isLoginElsewhere(of identity: KeptIdentity) -> Bool {
+        guard case .locked = handOver.stateBefore ?? health.state else { return false }
+        return identity.policy.access.persist
+    }
 
     func awaitOwnership() {
         later(Self.ownershipInterval) { $0.start { await $0.askForStore() } }
