@@ -274,9 +274,9 @@ sim: ## three whole gateways, what they call and who calls them, on one thread i
 	.build/budgets/release/cardea-sim --seed $(or $(SEED),1) --seeds $(or $(SEEDS),20)
 
 .PHONY: coverage
-coverage: ## how much of each module the Swift tests and SEEDS=4 histories of the simulation run, by region, and what none of them does, in .build/coverage
-	@.ci/setup sim
-	Tests/Coverage/measure $(or $(SEEDS),4)
+coverage: ## how much of each module the Swift tests and SEEDS=4 histories of the simulation run, by region, and what none of them does, in .build/coverage; PROMISES=all: the promises, too
+	@.ci/setup $(if $(PROMISES),test,sim)
+	PROMISES='$(PROMISES)' Tests/Coverage/measure $(or $(SEEDS),4)
 
 .PHONY: mutants
 mutants: ## which small faults the tests of MODULE=Tokens do not find, all of them in one build; COUNT=300 drawn from SEED=1, COUNT=0: all; can be stopped and taken up again
