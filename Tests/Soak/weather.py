@@ -60,6 +60,8 @@ class Weather:
     def act_between(self, begin, end, *whats, identity=None):
         key = ("act", whats, identity)
         if key not in self.made:
+            # What revoked tokens was at it before the answer that it has came to the run.
+            begun = lambda act: act["x"].get("began", act["x"].get("before", act["t"]))  # noqa: E731
             fits = lambda act: act["what"] in whats and (identity is None or act["x"].get("identity") in (identity, None))  # noqa: E731
-            self.made[key] = Spans([(act["x"].get("began", act["t"]), act["t"]) for act in self.acts if fits(act)])
+            self.made[key] = Spans([(begun(act), act["t"]) for act in self.acts if fits(act)])
         return self.made[key].meet(begin, end)
