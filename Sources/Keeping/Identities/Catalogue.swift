@@ -40,11 +40,12 @@ struct Catalogue {
     func identity(_ digest: IdentityDigest) -> KeptIdentity? { byDigest[digest] }
     func isConfigured(_ digest: IdentityDigest) -> Bool { byDigest[digest] != nil }
 
-    /// False where the identities with this digest, retired or not, keep nothing on disk (`token.persist: false`).
+    /// False where the identities with this digest, retired or not, are to keep nothing on disk (`token.persist: false`). That this process
+    /// has no store now says nothing of it: it may take one over.
     func keepsRows(_ digest: IdentityDigest) -> Bool {
-        if byDigest[digest]?.policy.access.persist == true { return true }
+        if byDigest[digest]?.policy.isShared == true { return true }
         return (identities + (isConfigured(digest) ? [] : retiredIdentities)).contains {
-            $0.digest == digest && $0.policy.access.persist
+            $0.digest == digest && $0.policy.isShared
         }
     }
 

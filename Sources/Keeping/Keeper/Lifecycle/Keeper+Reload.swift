@@ -142,7 +142,5 @@ extension IdentityPolicy {
             || startup != other.startup
     }
 
-    func isWithdrawn(by next: IdentityPolicy) -> Bool {
-        access.persist && !next.access.persist || sharesTokens && !next.sharesTokens
-    }
+    func isWithdrawn(by next: IdentityPolicy) -> Bool { isShared && !next.isShared }
 }

@@ -86,12 +86,12 @@ extension Keeper {
         token.line = nil
     }
 
-    /// Rows of identities that are not configured any more, or keep nothing on disk now, go. Each has to be opened to tell, so it is done only when the identities are
-    /// others than the last time.
+    /// Rows of identities that are not configured any more, or keep nothing on disk now, go. Each has to be opened to tell, so it is done only
+    /// when the identities are others than the last time.
     /// - Parameter rows: what was read at opening.
     func dropForeignRows(after rows: [StoredRow]) {
         guard let store else { return }
-        let keeping = identities.filter(\.policy.access.persist).map(\.digest)
+        let keeping = identities.filter(\.policy.isShared).map(\.digest)
         let owners = keeping.map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }.flatMap { $0 }
         guard rows.first(where: { $0.kind == RowKind.owners })?.value != owners else { return }
         let owning = Set(keeping)
