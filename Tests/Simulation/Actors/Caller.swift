@@ -257,8 +257,9 @@ final class Caller {
         // The server that was gone may have done it, or seen a password that nobody has accepted yet.
         case 502 where route.name == "basic": return true
         case 502 where route.name == "person": if question.method == "POST" { return true }
-        // A long upload is not kept for a second try.
-        case 401, 403, 502: if question.isLongUpload { return true }
+        // A long upload is not kept for a second try, and one that takes longer than a token lives may meet the end of both of its tokens.
+        case 401, 403, 502:
+            if question.isLongUpload || world.timeline.now > question.sentAt + world.issuer.life { return true }
         // The login was forgotten twice while the request was under way, and one login more is all that a flight makes.
         case 503 where route.client == MobileSocial.client:
             return world.tokens.revocations(
