@@ -375,7 +375,7 @@ import Testing
                 Issue.record("no lease")
                 return .zero
             }
-            // As if the lease had been given so much earlier.
+            // The generation's end is set as if the lease had been given so much earlier.
             let end = 604_800_000 - (seconds * 1000 + age.milliseconds)
             try server.command("PEXPIRE", tier.key(.generation, name), "\(end)")
             let isPut = try Waiting<Bool>.of {

@@ -194,6 +194,16 @@ final class KeeperScene {
         return keeper.assumeIsolated(body)
     }
 
+    /// The change that a reload to this scene's configuration would bring.
+    var change: KeeperChange {
+        inKeeper { keeper in
+            KeeperChange(
+                identities: keeper.identities, routes: keeper.routes,
+                keys: keeper.tokens.all.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
+                subjects: keeper.users.limits)
+        }
+    }
+
     /// What operators see of the first token.
     var state: IdentityState? { inKeeper { $0.status().tokens.first?.state } }
 }

@@ -401,7 +401,7 @@ internal import TokenStore
         let scene = try KeeperScene(Self.yaml, store: MemoryStore())
         scene.issuer = { _ in Wire.bearer("t", expiresIn: "100") }
         logIn(scene, "r")
-        let configured = Self.change(of: scene)
+        let configured = scene.change
         scene.inKeeper {
             $0.take(KeeperChange(identities: [], routes: [], keys: [], subjects: $0.users.limits))
         }
@@ -419,23 +419,13 @@ internal import TokenStore
         scene.issuer = NumberedIssuer().answer
         let later = try KeeperScene(Plans.client().replacing("client_id: c", with: "client_id: d"))
         #expect(scene.status() == 200 && scene.issuerCalls.count == 1)
-        let (first, second) = (Self.change(of: scene), Self.change(of: later))
+        let (first, second) = (scene.change, later.change)
         scene.inKeeper { $0.take(second) }
         let report = scene.inKeeper { $0.purge(scope) }
         #expect(report?.identities == ["o"] && report?.tokens == 1)
         let calls = scene.issuerCalls.count
         scene.inKeeper { $0.take(first) }
         #expect(scene.status() == 200 && scene.issuerCalls.count == calls + 1)
-    }
-
-    /// What a reload to the scene's configuration would bring.
-    private static func change(of scene: KeeperScene) -> KeeperChange {
-        scene.inKeeper { keeper in
-            KeeperChange(
-                identities: keeper.identities, routes: keeper.routes,
-                keys: keeper.tokens.all.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
-                subjects: keeper.users.limits)
-        }
     }
 
     /// Where the issuer gave a lasting access token and nothing to renew it with, that is the login.

@@ -93,7 +93,7 @@ import TokenStore
             [row.expiring(30 * Self.day)], wall: 0, isConfigured: { _ in true }, keepsRows: { _ in true },
             mayBegin: { _ in true })
         #expect(back.deletions.isEmpty && Self.puts(back.changes) == (stored == .accessToken ? [] : [row]))
-        // It is there, and keeps nothing on disk.
+        // The row's identity is there, and keeps nothing on disk.
         let withdrawn = orphans.sweep(
             [row], wall: 0, isConfigured: { _ in true }, keepsRows: { _ in false }, mayBegin: { _ in true })
         #expect(withdrawn.changes.isEmpty && Self.deletes(withdrawn.deletions) == [row.key])

@@ -29,19 +29,9 @@ import Testing
 
     private func reload(_ scene: KeeperScene, to yaml: String) throws {
         let next = try KeeperScene(yaml, store: scene.store == nil ? nil : MemoryStore(), secrets: secrets)
-        let change = Self.change(of: next)
+        let change = next.change
         scene.inKeeper { $0.take(change) }
         scene.settle()
-    }
-
-    /// What a reload to the scene's configuration would bring.
-    private static func change(of scene: KeeperScene) -> KeeperChange {
-        scene.inKeeper { keeper in
-            KeeperChange(
-                identities: keeper.identities, routes: keeper.routes,
-                keys: keeper.tokens.all.map { ($0.key, $0.slot, $0.identity, $0.wanted) },
-                subjects: keeper.users.limits)
-        }
     }
 
     /// Asks when nothing that is held is good any more.
@@ -70,7 +60,7 @@ import Testing
         #expect(step(leaving) == 503)
         #expect(issuer.reuses == 0 && issuer.uses == uses)
         #expect(step(staying) == 200 && issuer.uses == uses + 1)
-        // Once more in the fleet, it has what the fleet has.
+        // A gateway that is once more in the fleet has what the fleet has.
         try reload(leaving, to: Self.keeping)
         #expect(step(leaving) == 200 && issuer.reuses == 0)
     }
@@ -137,7 +127,7 @@ import Testing
             keeper.start { await $0.keep(material, of: identity) }
         }
         scene.settle()
-        let configured = Self.change(of: scene)
+        let configured = scene.change
         scene.inKeeper {
             $0.take(KeeperChange(identities: [], routes: [], keys: [], subjects: $0.users.limits))
         }

@@ -22,7 +22,7 @@ struct RedisData {
                 let value = old(key, sealed)
             {
                 fields = [(Array("version".utf8), Array("\(version)".utf8)), (Array("value".utf8), value)]
-                // What stands there now is left as it is: without it the newest session would be lost, which is another fault.
+                // The newest session is left as it is: to lose it would be another fault.
                 if case .hash(let newest) = now.value { fields += newest.filter { $0.field == Array("sealed".utf8) } }
             } else if let index = fields.firstIndex(where: { $0.field == Array("version".utf8) }) {
                 fields[index].value = Array("\(version)".utf8)

@@ -183,7 +183,7 @@ private struct SimulatedLoop {
     let loop: Loop
     let kernel: FakeKernel
 
-    /// It has something to do now.
+    /// The loop has something to do now.
     var isBusy: Bool { !kernel.isQuiet || loop.hasWork || deadline <= kernel.clock }
     /// `UInt64.max` where no timer is armed.
     var deadline: UInt64 { loop.nextDeadline ?? .max }

@@ -12,11 +12,11 @@ enum FaultTheme: CaseIterable {
         case .disk: [13, 15, 17, 17, 18, 18, 19, 19, 19, 20, 22, 22, 27, 31, 31]
         case .fleet: [9, 10, 13, 13, 15, 23, 26, 27, 28, 28, 29, 30, 32, 32, 40]
         case .network: [5, 6, 7, 7, 8, 8, 9, 10, 11, 12, 16, 23]
-        // What somebody puts back on a server that has lost nothing.
+        // Somebody puts old values back on a Redis that has lost nothing.
         case .forgeries: [13, 15, 20, 22, 23, 32, 32, 32, 34]
         // Flights that end while a process takes over, or does not.
         case .handOvers: [20, 24, 25, 36, 36, 36, 36, 37, 37, 37]
-        // What was purged and is asked for by the next process.
+        // Purged tokens are asked for by the next process.
         case .purges: [15, 17, 20, 31, 31, 31]
         // Passwords that are refused, and processes that begin beside a disk that does not answer.
         case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]

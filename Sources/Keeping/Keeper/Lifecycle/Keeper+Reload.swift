@@ -92,7 +92,7 @@ extension Keeper {
         }
         for key in sessions.parts.of(digest).keys.inOrder { deleteDurable(key) }
         for token in tokens.of(identity) where token.storedGeneration != 0 || token.mayBeStored { deleteRow(of: token) }
-        // Those of users who have not been here since the start.
+        // Memory does not know the tokens of users who have not been here since the start.
         eraseAccess { $0.digest == digest }
         for key in routes.filter({ $0.identity === identity }).compactMap(\.tableKey) {
             erase(kind: RowKind.learned, key: key)
