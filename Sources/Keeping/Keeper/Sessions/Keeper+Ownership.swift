@@ -47,10 +47,9 @@ extension Keeper {
     }
 
     /// The store that may have a login is another process's, and has been from the start: whether somebody has to log in is not known here.
-    /// Who has given the store away knows what stood in it.
+    /// A process that has told its operators of the login has had the store, and knows what stood in it.
     func isLoginElsewhere(of identity: KeptIdentity) -> Bool {
-        guard case .locked = handOver.stateBefore ?? health.state else { return false }
-        return identity.policy.access.persist
+        health.isLocked && identity.policy.access.persist && identity.toldLogin == nil
     }
 
     func awaitOwnership() {
