@@ -63,15 +63,14 @@ extension Keeper {
             guard let key = identity.sessionKey(subject: nil),
                 name == nil || sessionName(key, tier) == name
             else { continue }
-            start { await $0.takeLogin(key, identity) }
+            start { await $0.freshen(key, of: identity) }
         }
     }
 
-    private func takeLogin(_ key: SessionKey, _ identity: KeptIdentity) async {
-        let epoch = identity.epoch
-        await freshen(key, of: identity)
-        // The same news may have come twice: what the first began must not be cut off by the second.
-        guard identity.epoch == epoch, catalogue.isCurrent(identity), !lacksLogin(identity) else { return }
+    /// A login that was missing here has come from the fleet, with whatever brought it: news, a reload or the flight of one token. Each token
+    /// that waited for a person is asked for anew, and so is one whose flight began before the login came and would say that it is missing.
+    func loginFound(of identity: KeptIdentity) {
+        guard catalogue.isCurrent(identity), !lacksLogin(identity) else { return }
         identity.recovered(at: now)
         for token in tokens.of(identity) { token.lastFailure = nil }
         raiseEpoch(of: identity, cause: .reset)
