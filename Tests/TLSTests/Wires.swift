@@ -62,12 +62,8 @@ private final class Socket: TLSWire, Sendable {
 }
 
 extension TLSConnection {
-    /// - Parameter wire: outlives the connection.
-    convenience init(client: TLSClientConfiguration, serverName: String, wire: any TLSWire) throws(TLSFault) {
-        let (handle, carrier) = try Self.openWire(client.handle)
-        try self.init(client: client, name: try ServerName(serverName), handle: handle)
-        self.wire = wire
-        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
+    convenience init(client: TLSClientConfiguration, serverName: String, descriptor: Int32) throws(TLSFault) {
+        try self.init(client: client, serverName: serverName, wire: Socket(descriptor))
     }
 
     convenience init(server: TLSServerConfiguration, descriptor: Int32) throws(TLSFault) {

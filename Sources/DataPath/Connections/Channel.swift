@@ -325,9 +325,7 @@ package class Channel: Watched, TLSWire {
     /// its readiness. `heir` is new on this loop; this channel is over, without deadline and without descriptor.
     final func handOver(to heir: Channel) {
         dropTimer()
-        heir.tls = tls
-        tls?.wire = heir
-        tls = nil
+        giveTLS(to: heir)
         (heir.block, heir.start, heir.end) = (block, start, end)
         (block, start, end) = (nil, 0, 0)
         (heir.pending, heir.pendingStart, heir.pendingEnd) = (pending, pendingStart, pendingEnd)
@@ -343,11 +341,18 @@ package class Channel: Watched, TLSWire {
 
     // MARK: - Under TLS
 
+    /// The records go over the heir's socket from here on.
+    final func giveTLS(to heir: Channel) {
+        heir.tls = tls
+        tls?.wire = heir
+        tls = nil
+    }
+
     final func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        loop.kernel.read(descriptor, into: buffer)
+        uninterrupted { loop.kernel.read(descriptor, into: buffer) }
     }
     final func transmit(_ bytes: UnsafeRawBufferPointer) -> Int {
-        loop.kernel.write(descriptor, bytes, more: isLastWrite)
+        uninterrupted { loop.kernel.write(descriptor, bytes, more: isLastWrite) }
     }
 
     // MARK: - End

@@ -172,7 +172,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     private func beginTLS() {
         tlsEdition = group.tls.edition
         do {
-            tls = try group.makeTLS(descriptor: descriptor, upgrades: wish.onlyHTTP1)
+            tls = try group.makeTLS(over: self, upgrades: wish.onlyHTTP1)
         } catch {
             group.noteTLSFailure("\(error)")
             return lose(Fault(.upstreamTLS, retry: .unsent))
@@ -236,8 +236,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
 
     /// Gives the socket to a shared connection that others can use too, and becomes its first user.
     func share(_ shared: UpstreamHTTP2Connection) {
-        shared.tls = tls
-        tls = nil
+        giveTLS(to: shared)
         dropTimer()
         guard loop.handOver(self, to: shared) else {
             shared.end(.cancel)
@@ -436,8 +435,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
 
     /// Takes the place of an idle connection, with its socket and everything that is known of it.
     func goOn(with other: UpstreamConnection) {
-        tls = other.tls
-        other.tls = nil
+        other.giveTLS(to: self)
         tlsEdition = other.tlsEdition
         requests = other.requests
         hasAnswered = other.hasAnswered

@@ -92,9 +92,8 @@ extension UpstreamGroup {
     }
 
     /// - Parameter upgrades: offer HTTP/1.1 alone.
-    func makeTLS(descriptor: Int32, upgrades: Bool) throws(TLSFault) -> TLSConnection {
+    func makeTLS(over wire: UpstreamConnection, upgrades: Bool) throws(TLSFault) -> TLSConnection {
         try TLSConnection(
-            client: tls.configuration(for: plan, isHTTP1: upgrades), serverName: plan.serverName, descriptor: descriptor
-        )
+            client: tls.configuration(for: plan, isHTTP1: upgrades), serverName: plan.serverName, wire: wire)
     }
 }

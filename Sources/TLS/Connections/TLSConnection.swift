@@ -20,15 +20,12 @@ public enum TLSIO: Sendable, Equatable {
     case failed(TLSFault)
 }
 
-/// TLS on one socket. Owned by one thread; never blocks unless the socket does.
-///
-/// The connection does not own the descriptor: the connection is freed first, then the descriptor is closed. Writing to a socket whose
-/// other side is gone raises SIGPIPE, which the process has to ignore.
+/// TLS over one wire. Owned by one thread; never blocks unless the wire does.
 public final class TLSConnection {
     let handle: OpaquePointer
     private let client: TLSClientConfiguration?
     let server: TLSServerConfiguration?
-    /// Carries the records where OpenSSL does not hold the socket itself. Unchecked: whoever carries a connection owns it.
+    /// Carries the records. Unchecked: whoever carries a connection owns it.
     public unowned(unsafe) var wire: (any TLSWire)?
     /// Bytes that were received before there was a connection, and how many of them have been read.
     private var received: [UInt8] = []
@@ -43,32 +40,28 @@ public final class TLSConnection {
     /// Set when the last read found no complete record, so that bytes of an incomplete one do not count as input.
     private var drained = false
 
-    /// The client's side.
+    /// The client's side, on a connected socket that its owner reads and writes.
     /// - Parameters:
     ///   - serverName: a DNS name in A-label form, or an IP address (with or without brackets); SNI is sent for names only, and
     ///     the certificate must be for exactly this name or address.
-    ///   - descriptor: a connected stream socket.
+    ///   - wire: outlives the connection, or puts another one in its place.
     /// - Throws: `.configuration` when `serverName` is neither, `.system` when memory is short.
-    public convenience init(
-        client: TLSClientConfiguration, serverName: String, descriptor: Int32
-    ) throws(TLSFault) {
-        let name = try ServerName(serverName)
-        try self.init(client: client, name: name, handle: try Self.open(client.handle, descriptor))
-    }
-
-    /// Frees `handle` also when it throws.
-    init(client: TLSClientConfiguration, name: ServerName, handle: OpaquePointer) throws(TLSFault) {
-        self.handle = handle
+    public init(client: TLSClientConfiguration, serverName: String, wire: any TLSWire) throws(TLSFault) {
+        let expected = try ServerName(serverName)
+        let carrier: OpaquePointer
+        (handle, carrier) = try Self.openWire(client.handle)
         self.client = client
         server = nil
-        self.name = name.text
+        name = expected.text
         verifiedAt = Self.seconds()
-        guard name.expect(on: handle, subjectNames: client.allowsSubjectNames) else {
+        self.wire = wire
+        BIO_set_data(carrier, Unmanaged.passUnretained(self).toOpaque())
+        guard expected.expect(on: handle, subjectNames: client.allowsSubjectNames) else {
             // Complete by now, so `deinit` frees the handle.
             throw ErrorQueue.configurationFault("server name cannot be verified")
         }
         SSL_set_connect_state(handle)
-        if let entry = client.sessions.take(for: name.text, now: verifiedAt) {
+        if let entry = client.sessions.take(for: name, now: verifiedAt) {
             // A session that OpenSSL refuses costs a full handshake, nothing else.
             if SSL_set_session(handle, entry.session) == 1 { verifiedAt = entry.verifiedAt }
             SSL_SESSION_free(entry.session)
@@ -225,17 +218,7 @@ extension TLSConnection {
         return true
     }
 
-    private static func open(_ context: OpaquePointer, _ descriptor: Int32) throws(TLSFault) -> OpaquePointer {
-        ErrorQueue.clear()
-        guard let handle = SSL_new(context) else { throw .system(ENOMEM) }
-        guard SSL_set_fd(handle, descriptor) == 1 else {
-            SSL_free(handle)
-            throw ErrorQueue.configurationFault("socket refused by OpenSSL")
-        }
-        return handle
-    }
-
-    static func openWire(
+    private static func openWire(
         _ context: OpaquePointer
     ) throws(TLSFault) -> (handle: OpaquePointer, carrier: OpaquePointer) {
         ErrorQueue.clear()

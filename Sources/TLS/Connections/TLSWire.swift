@@ -1,8 +1,8 @@
 internal import COpenSSL
 internal import Glibc
 
-/// The carrier of a TLS connection's records when OpenSSL does not hold the socket itself: bytes can be received before there is a
-/// connection, and every system call goes through its owner's seam.
+/// The carrier of a TLS connection's records. OpenSSL does not hold the socket itself: bytes can be received before there is a connection,
+/// and every system call goes through its owner's seam.
 public protocol TLSWire: AnyObject {
     /// Reads once.
     /// - Returns: bytes read; zero at the end of input; `-errno`, with `-EAGAIN` when there is nothing now.
