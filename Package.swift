@@ -190,7 +190,7 @@ let package = Package(
             dependencies: [
                 "CLua", "CNghttp2", "CSQLite", "Configuration", "DataPath", "Fleet", "Gateway", "Handshakes", "Keeping",
                 "Reactor", "ScriptedKernel", "ScriptedWorld",
-                "TLS", "Telemetry", "TokenStore", "World",
+                "TLS", "Telemetry", "TemporaryFolder", "TokenStore", "World",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets

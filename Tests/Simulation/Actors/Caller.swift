@@ -129,6 +129,7 @@ final class Caller {
         let wire = world.network.call(peer, gateway: gateway.number, process: gateway.name) { _ in talk }
         if listener == World.proxied { introduce(wire) }
         talk.wire = wire
+        if let tls = world.certificate?.client(speaksHTTP2: talk is HTTP2Talk) { wire.veil(as: tls, to: "localhost") }
         return talk
     }
 
@@ -140,8 +141,8 @@ final class Caller {
             header += [192, 0, 2, UInt8(1 + number % 200), 198, 51, 100, 1, 0x13, 0x88, 0, 80]
         }
         let first = draw.once(in: 3) ? draw.below(header.count) : header.count
-        if first > 0 { wire.send(Array(header.prefix(first))) }
-        if first < header.count { wire.send(Array(header.dropFirst(first))) }
+        if first > 0 { wire.sendBare(Array(header.prefix(first))) }
+        if first < header.count { wire.sendBare(Array(header.dropFirst(first))) }
     }
 
     /// - Parameter isLong: more than a loop moves of one body before others have their turn.

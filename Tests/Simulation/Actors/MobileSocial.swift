@@ -47,7 +47,7 @@ final class MobileSocial {
     private func challenge(_ request: Message) -> [UInt8] {
         let context = world.tokens.name("ctx")
         let realm = realm(of: request.target)
-        contexts[context] = ("http://\(request.field("host") ?? "")\(request.target)", realm)
+        contexts[context] = ("\(world.scheme)://\(request.field("host") ?? "")\(request.target)", realm)
         let value = #"OAM-Auth realm="\#(realm):2 \#(request.target)", request-ctx="\#(context)""#
         return Answer.text(
             401, ["WWW-Authenticate: \(value)", "Content-Type: text/html"], Array("<html>no</html>\n".utf8))

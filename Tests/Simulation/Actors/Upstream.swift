@@ -42,7 +42,7 @@ final class Upstream {
             world.verdicts.expect(false, .rightAnswer, "\(name) was sent what is no request: \(fault)")
         }
         let handler: Server.Handler = { [unowned self] arrival, wire, reply in take(arrival, wire, reply) }
-        guard !speaksHTTP2 else {
+        guard !(wire.protocolName.map { $0 == "h2" } ?? speaksHTTP2) else {
             return HTTP2Server(wire, world, draw.fork(), refuses: !world.mustSucceed, complain: complain, handler)
         }
         let early: (Message) -> Server.Reply? = { [unowned self] head in

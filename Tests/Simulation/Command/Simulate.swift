@@ -10,7 +10,7 @@ struct Simulate: ParsableCommand {
         abstract: "Three gateways, what they call and who calls them, on one thread, in virtual time, from one seed.",
         discussion: """
             One line for each seed. Where a promise is broken, the faults of the seed are shrunk to a short list with which it still \
-            is, and the end of that history is told. The same seed, size and faults give the same hash on every machine.
+            is, and the end of that history is told. The same seed, size and faults give the same hash on every machine, except under TLS.
             """)
 
     @Option(help: "The first seed.") var seed: UInt64 = 1
@@ -133,9 +133,10 @@ struct Simulate: ParsableCommand {
         let all = outcomes.values.reduce(0, +)
         let list = outcomes.sorted { $0.key < $1.key }.map { "\($0.key == 0 ? "cut" : "\($0.key)") \($0.value)" }
         let checks = world.verdicts.checks.values.reduce(0, +)
+        let hash = "hash \(String(world.journal.hash, radix: 16))"
         return
             "seed \(world.seed): \(world.plan.faults.count) faults, \(all) exchanges (\(list.joined(separator: ", "))), "
-            + "\(world.issuer.calls) grants, \(checks) checks, hash \(String(world.journal.hash, radix: 16)), "
+            + "\(world.issuer.calls) grants, \(checks) checks, \(world.certificate == nil ? hash : "TLS"), "
             + "\(Int(Double(all) / max(seconds, 0.001)))/s"
     }
 }

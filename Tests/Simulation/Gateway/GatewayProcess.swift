@@ -145,8 +145,9 @@ final class GatewayProcess {
     func cutPower() {
         let all = others + (running.map { [$0] } ?? [])
         running = nil
-        upgrade?.allIsGone()
         for life in all { end(life, "is without power") }
+        // Threads of dead processes come to an end only where nobody expects their loops to turn as those of others do.
+        upgrade?.allIsGone()
         disk.cutPower()
     }
 

@@ -1,6 +1,7 @@
 import Glibc
 import Reactor
 import ScriptedKernel
+import TLS
 
 /// Whoever is at the other end of a connection of a gateway: a caller, or a server that it calls.
 protocol Conversation: AnyObject {
@@ -20,6 +21,7 @@ final class Network {
     let timeline: Timeline
     private var draw: Draw
     private var servers: [String: (Wire) -> any Conversation] = [:]
+    private var serverTLS: [String: TLSServerConfiguration] = [:]
     private var numbers: UInt64 = 0
     private(set) var open: [Wire] = []
     /// Addresses that refuse, and addresses that say nothing.
@@ -44,7 +46,11 @@ final class Network {
     }
 
     /// Makes a server: what it returns speaks on the wire from then on.
-    func serve(_ address: String, _ accept: @escaping (Wire) -> any Conversation) { servers[address] = accept }
+    /// - Parameter tls: what it speaks under; nil: clear text.
+    func serve(_ address: String, _ tls: TLSServerConfiguration?, _ accept: @escaping (Wire) -> any Conversation) {
+        servers[address] = accept
+        serverTLS[address] = tls
+    }
 
     /// A gateway's kernel that takes part.
     func join(_ kernel: FakeKernel, gateway: Int, process: ProcessName) {
@@ -62,10 +68,15 @@ final class Network {
             guard !refusing.contains(address), let accept = servers[address] else { return peer.reset(ECONNREFUSED) }
             peer.accept()
             limit(wire)
-            wire.conversation = accept(wire)
             open.append(wire)
-            wire.listen()
-            wire.conversation?.began()
+            if let tls = serverTLS[address] {
+                wire.veil(under: tls, accept)
+                wire.listen()
+            } else {
+                wire.conversation = accept(wire)
+                wire.listen()
+                wire.conversation?.began()
+            }
         }
     }
 
@@ -91,7 +102,9 @@ final class Network {
     /// Some peers have little room for what they have not read, and some of the gateway's reads bring less than there is.
     private func limit(_ wire: Wire) {
         wire.window = draw.once(in: 4) ? 2000 + draw.below(30_000) : .max
-        wire.mostPerRead = draw.once(in: 8) ? 200 + draw.below(2000) : .max
+        let mostPerRead = draw.once(in: 8) ? 200 + draw.below(2000) : .max
+        // A record is read to its end, in however many reads: how many there are would say nothing of turns.
+        if serverTLS.isEmpty { wire.mostPerRead = mostPerRead }
     }
 
     private func nextNumber() -> UInt64 {
@@ -125,6 +138,10 @@ final class Wire {
     /// The server's; "caller" where the gateway is the server.
     let address: String
     fileprivate(set) var conversation: (any Conversation)?
+    /// TLS, where it is spoken.
+    private var veil: Veil?
+    /// Brings whoever is to speak when the handshake has ended.
+    private var accept: ((Wire) -> any Conversation)?
     private let network: Network
     private let peer: Peer
     private var isOver = false
@@ -170,8 +187,18 @@ final class Wire {
     /// The gateway has read all that has arrived.
     var isRead: Bool { peer.unread == 0 }
 
-    /// Toward the gateway, in pieces.
     func send(_ bytes: [UInt8]) {
+        guard let veil else { return sendBare(bytes) }
+        guard !isOver else { return }
+        veil.say(bytes)
+        if let body = nextRead {
+            nextRead = nil
+            whenRead(body)
+        }
+    }
+
+    /// Toward the gateway, in pieces.
+    func sendBare(_ bytes: [UInt8]) {
         guard !isOver else { return }
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -180,10 +207,9 @@ final class Wire {
             departs = max(departs, network.timeline.now + network.delay())
             network.timeline.at(departs) { [self] in arrive(piece) }
         }
-        if let body = nextRead {
-            nextRead = nil
-            whenRead(body)
-        }
+        guard veil == nil, let body = nextRead else { return }
+        nextRead = nil
+        whenRead(body)
     }
 
     private func arrive(_ piece: [UInt8]) {
@@ -216,6 +242,7 @@ final class Wire {
     /// Says that no more comes, behind what was sent.
     func finish() {
         guard !isOver else { return }
+        veil?.finish()
         departs = max(departs, network.timeline.now + network.delay())
         network.timeline.at(departs) { [self] in if !isOver { peer.finish() } }
     }
@@ -281,16 +308,65 @@ final class Wire {
             let piece = peer.take(network.piece(of: peer.receivedCount))
             if window != .max { window += piece.count }
             if network.dying.contains(address) { return reset() }
-            conversation.received(piece)
+            hand(piece)
             if peer.receivedCount > 0 { return hear() }
         }
         guard peer.sawEnd, !hasSaidEnd, !isOver else { return }
         hasSaidEnd = true
-        let isReset = peer.sawReset
+        let listener = self.conversation ?? conversation
         if peer.isClosed {
             over()
             self.conversation = nil
         }
-        conversation.ended(isReset: isReset)
+        listener.ended(isReset: peer.sawReset)
     }
+
+    private func hand(_ piece: [UInt8]) {
+        guard let veil else {
+            conversation?.received(piece)
+            return
+        }
+        let isNew = !veil.isEstablished
+        guard let words = veil.hear(piece) else { return reset() }
+        if veil.isEstablished, let accept {
+            self.accept = nil
+            conversation = accept(self)
+            conversation?.began()
+        }
+        guard words.isEmpty else {
+            conversation?.received(words)
+            return
+        }
+        // A handshake is no message, nor the beginning of one.
+        if isNew { messageTaken() }
+    }
+
+    // MARK: - TLS
+
+    /// What is agreed on by ALPN.
+    var protocolName: String? { veil?.protocolName }
+
+    /// From here on the wire speaks TLS, as a client does.
+    func veil(as client: TLSClientConfiguration, to name: String) {
+        veil = try? Veil(self, client: client, of: name)
+        _ = veil?.shake()
+    }
+
+    /// As a server does. Whom `accept` brings can ask for the protocol.
+    fileprivate func veil(under server: TLSServerConfiguration, _ accept: @escaping (Wire) -> any Conversation) {
+        veil = try? Veil(self, server: server)
+        self.accept = accept
+        conversation = Greeting(self)
+    }
+}
+
+/// A server while the handshake is under way.
+private final class Greeting: Conversation {
+    private unowned let wire: Wire
+
+    init(_ wire: Wire) { self.wire = wire }
+
+    func began() {}
+    func received(_ bytes: [UInt8]) {}
+    func ended(isReset: Bool) { if !isReset { wire.close() } }
 }
