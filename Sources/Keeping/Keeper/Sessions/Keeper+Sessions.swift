@@ -150,7 +150,9 @@ extension Keeper {
         }
         // A lost letter is met by the alarm.
         commit(changes) { $0.sessionCommitted(key, generation, on: lock, succeeded: $1) }
-        set(&lock.alarm, at: now + Self.sessionCommitWait) { [unowned lock] keeper in
+        set(&lock.alarm, at: now + Self.sessionCommitWait) { [weak lock] keeper in
+            // A lock that was given up is held by nobody.
+            guard let lock else { return }
             keeper.sessionCommitted(key, generation, on: lock, succeeded: false)
         }
     }

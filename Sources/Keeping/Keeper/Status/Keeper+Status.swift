@@ -77,9 +77,15 @@ extension Keeper {
             .sorted {
                 ($0.identity, $0.upstream, $0.realm, $0.scopes) < ($1.identity, $1.upstream, $1.realm, $1.scopes)
             }
+        // A session may be there that would spare the password, and be of no use to callers who have met the refusal: operators are told what
+        // callers are.
+        let refused = Set(
+            tokens.shared.values.filter { $0.machine.state(at: now) == .quarantined }
+                .map { ObjectIdentifier($0.identity) })
         let identityList = identities.map { identity in
             var status = IdentityStatus(identity, at: now)
-            status.isQuarantined = heldBack(identity).map { $0 != .store } ?? false
+            let isHeldBack = heldBack(identity).map { $0 != .store } ?? false
+            status.isQuarantined = isHeldBack || refused.contains(ObjectIdentifier(identity))
             status.lacksStore = lacksStore(identity)
             status.clockSkew = identity.issuer.map { _ in skew(of: identity).seconds }
             status.login = loginNeed(of: identity)

@@ -29,7 +29,8 @@ extension Keeper {
         }
         let number = health.nextLookup()
         var recall = KeptRecall(number: number, waiting: [{ fault in work(self, fault) }])
-        set(&recall.alarm, at: now + Self.patience) { [unowned token] keeper in
+        // The token is held until the alarm fires or is closed, though it may have been forgotten before.
+        set(&recall.alarm, at: now + Self.patience) { keeper in
             // A store that cannot be read is no reason to leave callers without a token.
             keeper.health.lookups.failed += 1
             keeper.takeBack(nil, for: token)

@@ -11,7 +11,11 @@ extension Keeper {
         guard let token = tokens[slot] else {
             return order(.settled(slot: slot, .gone), to: loop)
         }
-        noticeSecrets(of: token.identity) { $0.needed(token, from: loop) }
+        noticeSecrets(of: token.identity) { keeper in
+            // The token may have given way to another user's while secrets were read.
+            guard let token = keeper.tokens[slot] else { return keeper.order(.settled(slot: slot, .gone), to: loop) }
+            keeper.needed(token, from: loop)
+        }
     }
 
     private func needed(_ token: KeptToken, from loop: Int) {
