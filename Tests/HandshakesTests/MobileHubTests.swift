@@ -173,6 +173,92 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         #expect(failed?.word == .issuerUnavailable && stated.sent.count == 1)
     }
 
+    @Test func aCallersTokenIsExchangedOnlyWhereThereIsOne() async throws {
+        let issuer = ScriptedIssuer([.status(401)])
+        let own = try exchange(.sso, .caller)
+        let environment = environment([:]).over(issuer)
+        let none = await failure { try await own.acquire(wanted, environment: environment) }
+        #expect(none == .configuration(reason: "third_party_token: the route does not take the caller's own"))
+        #expect(issuer.sent.isEmpty)
+        var asked = wanted
+        asked.user = .token(Secret(jwt(expires: now + 60)))
+        let refused = await failure { try await own.acquire(asked, environment: environment) }
+        #expect(refused == .policyDenied(reason: "exchange: the backend refuses this subject"))
+    }
+
+    @Test func aRefusedTokenOfAnotherIdentityIsADenial() async throws {
+        let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1"}"#), .status(403)])
+        let own = try exchange(.sso, .identity("other"))
+        let environment = AskedEnvironment(environment([:]).over(issuer), otherToken: "other.1")
+        #expect(try await own.acquire(wanted, environment: environment).token.text == "mobile.1")
+        let refused = await failure { try await own.acquire(wanted, environment: environment) }
+        #expect(refused == .policyDenied(reason: "exchange: status 403"), "no secret of ours is to blame")
+        #expect(issuer.sent.map { $0.header("Authorization") } == ["Bearer other.1", "Bearer other.1"])
+    }
+
+    /// Whoever rotates the file may do so at any moment: the new token is tried once, and its own refusal is final.
+    @Test(arguments: [(ScriptedIssuer.Line.ok(#"{"access_token":"mobile.2"}"#), false), (.status(401), true)])
+    func aTokenThatWasRotatedMeanwhileIsTriedOnce(line: ScriptedIssuer.Line, isRefused: Bool) async throws {
+        let issuer = ScriptedIssuer([.status(401), line])
+        let memory = environment(["third_party_token": "old"]).over(issuer)
+        let rotated = AskedEnvironment(memory, latest: ["third_party_token": "new"])
+        let failed = await failure { try await exchange().acquire(wanted, environment: rotated) }
+        #expect(failed == (isRefused ? .credentialRejected(reason: "exchange: status 401") : nil))
+        #expect(issuer.sent.map { $0.header("Authorization") } == ["Bearer old", "Bearer new"])
+    }
+
+    /// A packed assertion goes as it is, and no grant is believed to outlive it.
+    @Test func aPackedAssertionIsSentAsItIs() async throws {
+        let document = "<a NotOnOrAfter='2030-01-02T03:04:05Z'/>"
+        let packed = Base64.encode(try #require(Gzip.compress(Array(document.utf8))))
+        let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1"}"#)])
+        let grant = try await exchange(.sso, .secret) { $0.format = .samlPacked }
+            .acquire(wanted, environment: environment(["third_party_token": packed]).over(issuer))
+        #expect(issuer.sent.first?.header("Authorization") == "Bearer " + packed)
+        #expect(grant.notAfter == 1_893_553_445)
+    }
+
+    @Test(arguments: [
+        (MobileHubSettings.Exchange.Format.samlXML, "no document"), (.samlXML, ""), (.jwt, ""), (.jwt, "a b"),
+        (.samlXML, "<" + String(repeating: "a", count: SAMLTimes.largest)),
+        (.jwt, String(repeating: "a", count: 40_000)),
+    ])
+    func whatIsNotOfItsFormatIsNotSent(format: MobileHubSettings.Exchange.Format, token: String) async throws {
+        let issuer = ScriptedIssuer([])
+        let failed = await failure {
+            try await exchange(.sso, .secret) { $0.format = format }
+                .acquire(wanted, environment: environment(["third_party_token": token]).over(issuer))
+        }
+        #expect(failed?.word == .secretUnusable && issuer.sent.isEmpty)
+    }
+
+    @Test(arguments: [
+        #"{"access_token":"a b"}"#, #"{"access_token":""}"#, #"{"access_token":"a","token_type":"mac"}"#,
+        #"{"access_token":7}"#, "{}", "<html>",
+    ])
+    func anExchangedTokenThatCannotBeSentIsNone(body: String) async throws {
+        let issuer = ScriptedIssuer([.ok(body)])
+        let failed = await failure {
+            try await exchange().acquire(
+                wanted, environment: environment(["third_party_token": "opaque"]).over(issuer))
+        }
+        #expect(failed?.word == .issuerAnswerInvalid && issuer.isFinished)
+    }
+
+    @Test(arguments: [
+        ("", "encode", "xml"), ("a\nb", "encode", "xml"), ("b", "Authorization", "x"), ("b", "a b", "x"),
+        ("b", "oracle-mobile-backend-id", "x"), ("b", "encode", "a\nb"),
+    ])
+    func whatCannotBePutOnTheWireIsRefused(backend: String, name: String, value: String) throws {
+        let base = try #require(IssuerURL("https://acme.mobile.example"))
+        var settings = MobileHubSettings(base: base, backendID: backend, method: .anonymousKey)
+        settings.extraHeaders = [(name, value)]
+        #expect(throws: GrantFailure.self) { try MobileHubHandshake(settings) }
+        settings.backendID = "b"
+        settings.extraHeaders = [("encode", "xml")]
+        _ = try MobileHubHandshake(settings)
+    }
+
     @Test(arguments: ["", "Basic abc", "abc def", "abc\r\n"])
     func `an anonymous key that cannot be one is not used`(key: String) async throws {
         let failed = await failure {
@@ -191,6 +277,9 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
             ("<a NotOnOrAfter='2026-11-22T02:15:00Z'/><b NotOnOrAfter='2026-11-22T01:15:00Z'/>", 1_795_310_100),
             ("<a NotOnOrAfter='soon'/><b NotOnOrAfter='2026-11-22T01:15:00Z'/>", 1_795_310_100),
             ("<a NotOnOrAfter='2026-13-22T01:15:00Z'/>", nil), ("<a NotOnOrAfter='2026-11-22T01:15:00+01:00'/>", nil),
+            ("<a NotOnOrAfter NotOnOrAfter='1970-01-01T00:00:01Z'/>", 1),
+            ("<a NotOnOrAfter=1970 NotOnOrAfter='1970-01-01T00:00:01Z'/>", 1),
+            ("<a NotOnOrAfter='20x6-11-22T01:15:00Z'/>", nil), ("<a NotOnOrAfter='2026/11/22T01:15:00Z'/>", nil),
             ("<a NotOnOrAfter=", nil), ("NotOnOrAfter='2026-11-22T01:15:00Z'", nil), ("<a/>", nil), ("", nil),
         ] as [(String, Int64?)])
     func `the earliest end counts`(document: String, expiry: Int64?) {

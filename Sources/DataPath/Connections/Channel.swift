@@ -265,7 +265,8 @@ package class Channel: Watched, TLSWire {
         iovec(iov_base: UnsafeMutableRawPointer(mutating: part.baseAddress), iov_len: part.count)
     }
 
-    private func dropPending() {
+    /// What waits was meant for a peer that will not get it.
+    final func dropPending() {
         if let pending { buffers.give(pending, from: .output) }
         pending = nil
         pendingStart = 0

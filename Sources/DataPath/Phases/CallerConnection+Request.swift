@@ -29,7 +29,10 @@ extension CallerConnection {
         var withdrawn: Slot?
         if case .token(let slot, _) = exchange.machine.credential {
             // Spliced here and not at the lookup: between the two lies a connect, and an expired token must not leave.
-            switch data.reader.lookup(slot, now: loop.now) {
+            let found = data.reader.lookup(slot, now: loop.now)
+            // The token may have become due since the first lookup, or the mail of that one met a full mailbox.
+            if case .refreshDue(let token) = found { data.desk.askForRefresh(slot, generation: token.generation) }
+            switch found {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)

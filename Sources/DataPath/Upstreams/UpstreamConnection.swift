@@ -210,6 +210,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         tunnel = nil
         start = 0
         end = 0
+        // Half of a CONNECT that one proxy did not take is no beginning of what the next one is sent.
+        dropPending()
         inputEnded = false
         loop.closeDescriptor(of: self)
         beginAnew()

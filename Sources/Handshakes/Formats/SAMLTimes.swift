@@ -30,11 +30,11 @@ enum SAMLTimes {
         var rest = document[...]
         while found < mostTimes, let range = rest.firstRange(of: name) {
             rest = rest[range.upperBound...].drop { $0.isJSONBlank }
-            guard rest.popFirst() == UInt8(ascii: "=") else { continue }
-            rest = rest.drop { $0.isJSONBlank }
-            guard let quote = rest.popFirst(), quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else {
-                continue
-            }
+            // Where no value follows, what does may be the name again.
+            guard rest.first == UInt8(ascii: "=") else { continue }
+            rest = rest.dropFirst().drop { $0.isJSONBlank }
+            guard let quote = rest.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else { continue }
+            rest = rest.dropFirst()
             found += 1
             guard let time = seconds(rest.prefix { $0 != quote }) else { continue }
             earliest = min(earliest ?? time, time)
