@@ -283,7 +283,7 @@ final class GatewayProcess {
         for (identity, user, secret) in [
             ("otto", BasicGate.user, "BASIC"), ("svc", MobileSocial.user, "SERVICE"), ("person", "anna", "PASSWORD"),
         ] where text.contains("identity=\(identity) ") {
-            if let password = environment.withLock({ $0[secret] }) {
+            if let password = life.hasRead(secret) {
                 heldBack.told(of: user, password, life.name, at: world.timeline.now)
             }
             let isOfPassword = identity != "person" || !line.contains(canary: "invalid_client")

@@ -21,6 +21,8 @@ final class ProcessLife {
     private unowned let owner: GatewayProcess
     private let configuration: Configuration
     private let secrets: @Sendable (String) -> String?
+    /// What it has read last, by name: a value that it goes by may have another one in its place already.
+    private let readings = Mutex<[String: String]>([:])
     private let vfs: SimulatedVFS
     private let log: LogThread
     private var formatter: LogFormatter
@@ -39,7 +41,12 @@ final class ProcessLife {
         let world = owner.world
         let yaml = world.configuration(of: owner.number)
         let environment = UncheckedReference(owner)
-        secrets = { name in environment.value.secret(name) }
+        let born = BornLife()
+        secrets = { name in
+            let value = environment.value.secret(name)
+            born.life?.readings.withLock { $0[name] = value }
+            return value
+        }
         let loaded = Configuration.load(.text(yaml), environment: secrets)
         guard let configuration = loaded.configuration, loaded.errors.isEmpty else {
             throw SimulationFault("the configuration is wrong: \(loaded.errors.map(\.message))")
@@ -53,9 +60,9 @@ final class ProcessLife {
         log = LogThread(events: try EventLog(level: .debug, time: owner.clock), format: .text)
         formatter = LogFormatter(format: .text, routes: log.routes, faults: log.faults, identities: log.identities)
         let number = owner.number
-        let born = BornLife()
         platform = SimulatedPlatform(
             loops: World.loops, clock: owner.clock, draw: Draw(world.seed, Purpose.gateway(number, name.life)),
+            readingTime: world.limits.readingTime,
             names: { [unowned world] host in world.addresses(of: host) }
         ) { [unowned world] delay, body in
             world.timeline.after(delay) { if let life = born.life, !life.isOver { body() } }
@@ -104,6 +111,8 @@ final class ProcessLife {
         if !loops[index].loop.hasWork { loops[index].loop.willBlock() }
         readLog()
     }
+
+    func hasRead(_ name: String) -> String? { readings.withLock { $0[name] } }
 
     /// Calls `body` once, on the thread that opens the store's file next, when it does.
     func whenStoreOpens(_ body: @escaping () -> Void) { vfs.whenOpened = body }
@@ -195,5 +204,5 @@ struct LoopTurn {
     let loop: Int
 }
 
-/// The platform is made before the process whose end it looks for.
-private final class BornLife { weak var life: ProcessLife? }
+/// The platform and what reads secrets are made before their process. All of it runs on the one thread of the simulation.
+private final class BornLife: @unchecked Sendable { weak var life: ProcessLife? }

@@ -15,20 +15,23 @@ final class SimulatedPlatform: @unchecked Sendable {
     let clock: MachineClock
     let random: SeededRandom
     private let plan: (UInt64, @escaping () -> Void) -> Void
+    private let readingTime: UInt64
     private let names: (String) -> Result<[SocketAddress], ResolveFault>
     private var draw: Draw
 
     /// - Parameters:
+    ///   - readingTime: the most that what may block takes, in nanoseconds.
     ///   - names: what the name service says of a host now.
     ///   - plan: has something done after a delay, as long as the process lives.
     init(
-        loops: Int, clock: MachineClock, draw: Draw,
+        loops: Int, clock: MachineClock, draw: Draw, readingTime: UInt64,
         names: @escaping (String) -> Result<[SocketAddress], ResolveFault>,
         plan: @escaping (UInt64, @escaping () -> Void) -> Void
     ) {
         self.clock = clock
         self.draw = draw
         random = SeededRandom(seed: self.draw.next())
+        self.readingTime = readingTime
         self.names = names
         self.plan = plan
         kernels = (0...loops).map { _ in FakeKernel() }
@@ -59,6 +62,8 @@ final class SimulatedPlatform: @unchecked Sendable {
     fileprivate func later(_ most: UInt64, _ body: @escaping @Sendable () -> Void) {
         plan(10_000 + draw.below(most), body)
     }
+
+    fileprivate func laterRead(_ body: @escaping @Sendable () -> Void) { later(readingTime, body) }
 
     fileprivate func addresses(of host: String) -> Result<[SocketAddress], ResolveFault> { names(host) }
 }
@@ -98,7 +103,7 @@ private final class PlannedWork: BlockingWork {
             return true
         }
         guard isTaken else { return false }
-        platform.later(.milliseconds(2)) { [self] in
+        platform.laterRead { [self] in
             let job = jobs.withLock { $0.isEmpty ? nil : $0.removeFirst() }
             job?()
         }

@@ -15,6 +15,9 @@ struct SeedLimits {
     /// Most requests are for this route and few paths of it, so that many meet what one of them has met.
     let favourite: String?
 
+    /// Nanoseconds that a file or a program may take to give a secret. Where passwords are refused and processes begin, requests come meanwhile.
+    let readingTime: UInt64
+
     /// - Parameter isAmple: everything has to succeed, so that nothing may be short.
     init(_ seed: UInt64, _ theme: FaultTheme, isAmple: Bool) {
         var draw = Draw(seed, Purpose.limits)
@@ -23,6 +26,7 @@ struct SeedLimits {
         newSubjectsPerSecond = users > 50 ? 1000 : 50
         favourite = draw.once(in: 3) ? "service" : nil
         wideShare = !isAmple ? draw.element(of: [6, 30, 30]) : seed % 2 == 0 ? 2 : 6
+        readingTime = theme == .marks ? .milliseconds(300) : .milliseconds(2)
         waiters = 200
         replayMemory = "64MiB"
         connections = draw.once(in: 3) ? "connections: \((isAmple ? 8 : 2) + 2 * draw.below(4)), waiters: 300" : ""
