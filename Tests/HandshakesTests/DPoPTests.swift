@@ -119,4 +119,67 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         guard case .challenged(let challenge) = verdict else { return _ = Issue.record("no challenge") }
         #expect(challenge.error == Challenge.wantsNonce)
     }
+
+    // MARK: - The signer
+
+    private func sign(_ material: String, _ keys: ProofKeys? = nil) throws -> [InjectedField] {
+        var request = RequestToSign(method: "GET", url: "https://api.example.com/a")
+        request.keys = keys
+        return try bytes(material).withUnsafeBytes { material in
+            try DPoPSigner(clock: DPoPClock()).sign(request, with: material, wallSeconds: 5, entropy: [1])
+        }
+    }
+
+    /// A token without its key is not sent at all: no server would take it, and the log says what is wrong.
+    @Test(arguments: [
+        ("token", "the token has no key"), ("thumbprint key", "the token has no key"),
+        ("thumbprint bm8ga2V5 token", "the key of the token cannot be read"),
+        ("thumbprint !! token", "the key of the token cannot be read"),
+    ])
+    func aTokenWithoutItsKeyIsNotSent(material: String, why: String) {
+        #expect(throws: SigningFault(why)) { try sign(material) }
+        #expect(throws: SigningFault(why)) { try sign(material, ProofKeys()) }
+    }
+
+    /// Each token is proven with its own key, however many a loop has read, and a name that is not the key's own stands for none.
+    @Test func everyTokenKeepsItsKeyAmongMany() throws {
+        let keys = ProofKeys()
+        var materials: [String] = []
+        var thumbprints: [String] = []
+        for index in 0..<66 {
+            let key = try #require(DPoPKey(try DPoPKey.make()))
+            thumbprints.append(key.thumbprint)
+            materials.append(BoundToken.encode(Secret("t\(index)"), boundTo: key).text)
+        }
+        for _ in 0..<2 {
+            for (index, material) in materials.enumerated() {
+                let fields = try sign(material, keys)
+                #expect(fields[0].value == bytes("DPoP t\(index)"))
+                #expect(try thumbprint(fields[1]) == thumbprints[index])
+            }
+        }
+        let parts = materials[1].split(separator: " ")
+        let unknown = "another \(parts[1]) t"
+        #expect(try thumbprint(try sign(unknown, keys)[1]) == thumbprints[1])
+    }
+
+    private func thumbprint(_ proof: InjectedField) throws -> String {
+        let header = try #require(Base64.decodeURL(Array(proof.value.prefix { $0 != UInt8(ascii: ".") })))
+        let text = String(decoding: header, as: UTF8.self)
+        let start = try #require(text.firstRange(of: #"{"crv""#)).lowerBound
+        return Base64.encodeURL(sha256(Array(text[start...].dropLast().utf8)))
+    }
+
+    /// A few seconds are no skew, and more than a day is nonsense.
+    @Test(
+        arguments: [
+            (1000, 1000, 0), (1003, 1000, 0), (1004, 1000, 4), (996, 1000, -4), (88_401, 1000, 0),
+            (87_400, 1000, 86_400),
+            (.max, -1, 0),
+        ] as [(Int64, Int64, Int64)])
+    func theClockOfTheIssuerIsLearned(issuer: Int64, wall: Int64, ahead: Int64) {
+        let clock = DPoPClock()
+        clock.learn(issuerTime: issuer, wall: wall)
+        #expect(clock.ahead == ahead && clock.issuersTime(7) == 7 + ahead)
+    }
 }

@@ -14,6 +14,8 @@ private let code = ScriptedIssuer.Line.answer(
     302, "",
     [("Location", "https://mfp.example.com/mfp/api/az/v1/authorization/redirect/c-1?code=7714%2D")])
 
+private let conflict = ScriptedIssuer.Line.answer(409, "", [("MFP-Conflict", "x")])
+
 private func challenge(_ checks: String) -> ScriptedIssuer.Line {
     .answer(401, #"{"challenges":{\#(checks)}}"#, [("WWW-Authenticate", "MFP-Challenge")])
 }
@@ -174,6 +176,29 @@ private func members(_ part: Substring) throws -> String {
             "forgotten twice", "interaction", [], .status(400, #"{"errorCode":"INVALID_CLIENT_ID"}"#), registered,
             .status(400, #"{"errorCode":"INVALID_CLIENT_ID","errorMsg":"\#(canary)"}"#)),
         Case("an error code of its own", "configuration", [], .status(400, #"{"errorCode":"\#(canary)"}"#)),
+        Case("too many checks", "invalid", [], challenge((0...32).map { #""C\#($0)":null"# }.joined(separator: ","))),
+        Case("redirected", "configuration", [.unknown], pin, .status(302)),
+        Case("another place", "configuration", [.notSent], pin, .status(404)),
+        Case("disabled", "interaction", [], .status(403, #"{"failures":{"wl_remoteDisableRealm":{}}}"#)),
+        Case(
+            "asked twice", "rejected", [.accepted, .accepted], pin, challenge(#""Badge":null"#),
+            challenge(#""Pin":null"#)),
+        Case(
+            "passed beside a failure", "rejected", [.accepted], pin,
+            .status(403, #"{"failures":{"Other":{}},"successes":{"Pin":{}}}"#)),
+        Case(
+            "forgotten meanwhile", "interaction", [.notSent], pin, .status(400, #"{"errorCode":"INVALID_CLIENT_ID"}"#),
+            registered, .status(400, #"{"errorCode":"INVALID_CLIENT_ID"}"#)),
+        Case(
+            "forgotten after a conflict", "interaction", [.unknown], pin, conflict,
+            .status(400, #"{"errorCode":"INVALID_CLIENT_ID"}"#), registered,
+            .status(400, #"{"errorCode":"INVALID_CLIENT_ID"}"#)),
+        Case(
+            "lost after a conflict", "timedOut", [.unknown], pin, conflict,
+            .fault(IssuerFault(.timedOut, provablyUnsent: false))),
+        Case(
+            "conflicts without end", "unavailable", [], conflict, conflict, conflict, conflict, conflict, conflict,
+            conflict),
     ])
     func `what ends a login, and what it costs`(_ row: Case) async throws {
         let environment = environment()
@@ -200,7 +225,6 @@ private func members(_ part: Substring) throws -> String {
         Conflict(before: "null", after: challenge(#""Pin":null"#), outcomes: [.unknown], kind: "rejected"),
     ])
     func `after a conflict an answer is not sent again blindly`(_ row: Conflict) async throws {
-        let conflict = ScriptedIssuer.Line.answer(409, "", [("MFP-Conflict", "x")])
         let environment = environment()
         let issuer = ScriptedIssuer(
             [
@@ -253,7 +277,8 @@ private func members(_ part: Substring) throws -> String {
         Verdict(status: 403, field: "Bearer", verdict: "none"),
         Verdict(status: 409, field: "MFP-Conflict", verdict: "conflict"),
         Verdict(status: 409, field: "MFP-Conflict", method: "POST", verdict: "none"),
-        Verdict(status: 409, field: nil, verdict: "none"),
+        Verdict(status: 409, field: nil, verdict: "none"), Verdict(status: 500, field: "Bearer", verdict: "none"),
+        Verdict(status: 401, field: #"Bearer error="invalid"#, verdict: "unusable"),
     ])
     func `which answers are challenges`(_ row: Verdict) throws {
         let base = try #require(IssuerURL("https://mfp.example.com/mfp/api"))
@@ -272,6 +297,7 @@ private func members(_ part: Substring) throws -> String {
             #expect(challenge.scopes == (row.status == 403 ? ["RegisteredClient", "a"] : []))
         case .conflict: #expect(row.verdict == "conflict")
         case .none: #expect(row.verdict == "none")
+        case .unusable: #expect(row.verdict == "unusable")
         default: Issue.record("\(verdict)")
         }
     }

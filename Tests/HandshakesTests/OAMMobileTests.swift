@@ -131,6 +131,32 @@ private let refusal = ScriptedIssuer.Line.status(400, #"{"error":"invalid_grant"
         #expect(failed?.kind == "unavailable" && down.steps == ["renew registration"])
     }
 
+    /// A user assertion that replaced the one of the registration is used until it is refused itself.
+    @Test func theNewerUserAssertionIsUsedWithoutThePassword() async throws {
+        let environment = kept([:], life: 1_000_000)
+        let handshake = try handshake { $0.fetchesProfile = false }
+        let first = ScriptedIssuer([refusal, bearer("ub"), bearer("t")])
+        _ = try await handshake.acquire(wanted, environment: environment.over(first))
+        #expect(first.steps == ["token", "user assertion", "token"])
+        let second = ScriptedIssuer([bearer("t2"), refusal, bearer("uc"), bearer("t3")])
+        for token in ["t2", "t3"] {
+            #expect(try await handshake.acquire(wanted, environment: environment.over(second)).token.text == token)
+        }
+        #expect(second.steps == ["token", "token", "user assertion", "token"])
+        let assertions = ["ub", "ub", nil, "uc"]
+        for (sent, assertion) in zip(second.sent, assertions) {
+            if let assertion { #expect(sent.body.contains("&assertion=\(assertion)&")) }
+        }
+        #expect(environment.outcomes == [.accepted, .accepted], "the password went out for each new assertion alone")
+    }
+
+    @Test func whatIsKeptAndIsNoClientIsRegisteredAnew() async throws {
+        let environment = MemoryEnvironment(handle: "of another time")
+        let issuer = ScriptedIssuer([bearer("code"), bearer("cb", user), bearer("t")])
+        _ = try await handshake { $0.fetchesProfile = false }.acquire(wanted, environment: environment.over(issuer))
+        #expect(issuer.steps == ["pre-authorization", "register", "token"])
+    }
+
     @Test func aClientThatTheServerForgotIsRegisteredAnew() async throws {
         let forgotten = ScriptedIssuer.Line.status(401, #"{"error":"invalid_client"}"#)
         let issuer = ScriptedIssuer([forgotten, bearer("code"), bearer("cb", user), bearer("t")])
@@ -165,6 +191,41 @@ private let refusal = ScriptedIssuer.Line.status(400, #"{"error":"invalid_grant"
         #expect(await oam.delete(Secret("t"), environment: MemoryEnvironment().over(issuer)) == outcome)
         #expect(
             issuer.sent[0].body.contains("oracle_token_action=delete") && issuer.sent[0].body.contains("assertion=t"))
+    }
+
+    @Test func aTokenThatCannotBeDeletedIsNotCalledDeleted() async throws {
+        let lost = ScriptedIssuer([.fault(IssuerFault(.timedOut, provablyUnsent: false))])
+        #expect(try await oam().delete(Secret("t"), environment: MemoryEnvironment().over(lost)) == .unconfirmed)
+        let environment = MemoryEnvironment()
+        environment.state.withLock { $0.secrets = [:] }
+        let unasked = ScriptedIssuer([.ok(#"{"successful":true}"#)])
+        #expect(try await oam().delete(Secret("t"), environment: environment.over(unasked)) == .impossible)
+        #expect(unasked.sent.isEmpty)
+    }
+
+    /// An assertion for id and secret that the server calls something else is not taken for one.
+    @Test(arguments: [
+        (#","oracle_tk_context":"client_assertion""#, true), ("", true),
+        (#","oracle_tk_context":"resource_access_tk""#, false),
+    ])
+    func onlyAClientAssertionProvesTheClient(more: String, isOne: Bool) async throws {
+        var settings = OAuth2Settings(.tokenURL(try #require(IssuerURL("\(server)/tokens"))), clientID: "c")
+        settings.grant = .clientCredentials
+        var oracle = OAMOAuthDialect()
+        oracle.issued = .forSecret
+        oracle.deletesByAction = true
+        settings.oracle = oracle
+        let handshake = try OAuth2Handshake(settings)
+        let environment = MemoryEnvironment()
+        let issuer = ScriptedIssuer([bearer("ca", more), bearer("t"), .ok(#"{"successful":true}"#)])
+        let failed = await failure { _ = try await handshake.acquire(wanted, environment: environment.over(issuer)) }
+        #expect((failed == nil) == isOne && (failed?.kind ?? "configuration") == "configuration")
+        #expect(issuer.steps == (isOne ? ["client assertion", "token"] : ["client assertion"]))
+        guard isOne else { return #expect(environment.heldHandle == nil) }
+        #expect(issuer.sent[1].body.contains("client_assertion=ca"))
+        // The standing client deletes its token at the same place.
+        #expect(await handshake.delete(Secret("t"), environment: environment.over(issuer)) == .revoked)
+        #expect(issuer.sent[2].url == "\(server)/tokens" && issuer.sent[2].body.contains("client_assertion=ca"))
     }
 
     @Test(arguments: [

@@ -134,4 +134,99 @@ private func parts(_ body: String) throws -> [String] {
             #expect(failed?.kind == "configuration")
         }
     }
+
+    @Test func aSharedSecretSignsUnderItsName() async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        let oauth = try handshake {
+            $0.clientAuth = .clientSecretJWT
+            $0.signing.keyID = "k1"
+            $0.signing.audience = .text("aud")
+        }
+        let secret = String(repeating: "s", count: 32)
+        _ = try await oauth.acquire(wanted, environment: environment(["client_secret": secret]).over(issuer))
+        #expect(
+            try parts(issuer.sent[0].body) == [
+                #"{"alg":"HS256","typ":"JWT","kid":"k1"}"#,
+                #"{"iss":"c\"1","sub":"c\"1","aud":"aud","jti":"_____________________w","iat":1000000,"exp":1000060}"#,
+            ])
+        let jws = try #require(issuer.sent[0].body.split(separator: "=").last).split(separator: ".")
+        let mac = keyedHash(key: bytes(secret), bytes("\(jws[0]).\(jws[1])"))
+        #expect(jws[2] == Base64.encodeURL(mac))
+    }
+
+    @Test func aProofIsForTheIssuerWhereItIsSaidSo() async throws {
+        let text = "https://idp.example.com/tenant"
+        var settings = OAuth2Settings(.issuer(text, try #require(IssuerURL(text))), clientID: "c")
+        settings.clientAuth = .privateKeyJWT
+        settings.keys = ["key"]
+        settings.signing.audience = .issuer
+        let metadata = #"{"issuer":"\#(text)","token_endpoint":"https://idp.example.com/t/token"}"#
+        let issuer = ScriptedIssuer([.ok(metadata), .ok(good)])
+        _ = try await OAuth2Handshake(settings).acquire(wanted, environment: environment(["key": p256]).over(issuer))
+        #expect(try parts(issuer.sent[1].body)[1].contains(#""aud":"\#(text)""#))
+    }
+
+    // MARK: - Assertions of our own for a user
+
+    private func minted(_ claims: [NamedValue]) throws -> OAuth2Handshake {
+        try handshake {
+            $0.clientAuth = .none
+            $0.grant = .mintedJWT(claims: claims)
+            $0.keys = ["key", "key 2"]
+        }
+    }
+
+    private let bothKeys = ["key": p256, "key 2": ed25519]
+
+    @Test func anAssertionIsMadeWithTheNextKeyWhereOneIsRefused() async throws {
+        let refused = ScriptedIssuer.Line.status(400, #"{"error":"invalid_grant"}"#)
+        let second = ScriptedIssuer([refused, .ok(good)])
+        _ = try await minted([]).acquire(wanted, environment: environment(bothKeys).over(second))
+        #expect(try second.sent.map { try parts($0.body)[0].contains("EdDSA") } == [false, true])
+        let neither = ScriptedIssuer([refused, refused])
+        let failed = await failure {
+            _ = try await minted([]).acquire(wanted, environment: environment(bothKeys).over(neither))
+        }
+        #expect(failed == .credentialRejected(reason: "token: status 400, invalid_grant") && neither.isFinished)
+        // One of many users: our keys may be good for the others.
+        let forUser = ScriptedIssuer([refused, refused])
+        var asked = wanted
+        asked.user = .name("bob")
+        let denied = await failure {
+            _ = try await minted([]).acquire(asked, environment: environment(bothKeys).over(forUser))
+        }
+        #expect(denied == .policyDenied(reason: "token: the issuer refuses this subject") && forUser.isFinished)
+    }
+
+    @Test(arguments: [
+        ([NamedValue](), #""sub":"b\"ob""#, #""sub":"c"#),
+        ([NamedValue(name: "upn", value: "{subject}@corp")], #""upn":"b\"ob@corp""#, #""sub":"b"#),
+    ])
+    func theUserIsNamedOnce(claims: [NamedValue], has: String, hasNot: String) async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        var asked = wanted
+        asked.user = .name("b\"ob")
+        _ = try await minted(claims).acquire(asked, environment: environment(bothKeys).over(issuer))
+        let payload = try parts(issuer.sent[0].body)[1]
+        #expect(payload.contains(has) && !payload.contains(hasNot), "\(payload)")
+    }
+
+    @Test func withoutAUserNoAssertionIsMadeForOne() async throws {
+        let issuer = ScriptedIssuer([.ok(good)])
+        let failed = await failure {
+            _ = try await minted([NamedValue(name: "sub", value: "{subject}")])
+                .acquire(wanted, environment: environment(bothKeys).over(issuer))
+        }
+        #expect(failed == .configuration(reason: "{subject}: the route has no subject with a name"))
+        #expect(issuer.sent.isEmpty)
+    }
+
+    /// A 401 with a word of its own may mean the client, so the next key is tried; the word is told.
+    @Test func aRefusalInOtherWordsTriesTheNextKey() async throws {
+        let odd = ScriptedIssuer.Line.status(401, #"{"error":"odd_word"}"#)
+        let issuer = ScriptedIssuer([odd, .ok(good)])
+        _ = try await handshake { $0.keys = ["key", "key 2"] }
+            .acquire(wanted, environment: environment(bothKeys).over(issuer))
+        #expect(issuer.isFinished && issuer.sent.count == 2)
+    }
 }

@@ -149,4 +149,84 @@ private func handshake(_ change: (inout OAuth2Settings) -> Void = { _ in }) thro
         #expect(issuer.sent[0].body.contains(#""token_endpoint_auth_method":"none""#))
         #expect(issuer.sent[1].body.contains("client_id=c"))
     }
+
+    static let grants: [(grant: OAuth2Settings.Grant, members: String)] = [
+        (.clientCredentials, #"["client_credentials"],"response_types":[]"#),
+        (.password(username: "u"), #"["password","refresh_token"],"response_types":[]"#),
+        (
+            .deviceCode,
+            #"["urn:ietf:params:oauth:grant-type:device_code","refresh_token"],"response_types":[]"#
+        ),
+        (
+            .authorizationCode,
+            #"["authorization_code","refresh_token"],"response_types":["code"],"redirect_uris":["http://127.0.0.1/callback"]"#
+        ),
+        (.jwtBearer, #"["urn:ietf:params:oauth:grant-type:jwt-bearer","refresh_token"],"response_types":[]"#),
+        (.mintedJWT(claims: []), #"["urn:ietf:params:oauth:grant-type:jwt-bearer"],"response_types":[]"#),
+        (.saml2Bearer, #"["urn:ietf:params:oauth:grant-type:saml2-bearer","refresh_token"],"response_types":[]"#),
+        (
+            .tokenExchange(OAuth2Settings.TokenExchange()),
+            #"["urn:ietf:params:oauth:grant-type:token-exchange"],"response_types":[]"#
+        ),
+    ]
+
+    /// The names of RFC 7591 §2, RFC 7523, RFC 7522, RFC 8628 and RFC 8693: a server lets a client do nothing else.
+    @Test(arguments: grants.indices)
+    func eachGrantIsRegisteredByItsName(index: Int) async throws {
+        let issuer = ScriptedIssuer([.status(500)])
+        _ = await failure {
+            _ = try await handshake { $0.grant = Self.grants[index].grant }
+                .acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        }
+        #expect(
+            issuer.sent.map(\.body) == [
+                #"{"token_endpoint_auth_method":"client_secret_basic","grant_types":\#(Self.grants[index].members)}"#
+            ])
+    }
+
+    @Test(arguments: [
+        (OAuth2Settings.ClientAuth.post, "client_secret_post"), (.clientSecretJWT, "client_secret_jwt"),
+        (.privateKeyJWT, "private_key_jwt"), (.tls, "tls_client_auth"), (.none, "none"),
+    ])
+    func eachProofIsRegisteredByItsName(proof: OAuth2Settings.ClientAuth, name: String) async throws {
+        let issuer = ScriptedIssuer([.status(500)])
+        _ = await failure {
+            _ = try await handshake {
+                $0.clientAuth = proof
+                $0.keys = ["key"]
+            }.acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        }
+        #expect(issuer.sent.first?.body.hasPrefix(#"{"token_endpoint_auth_method":"\#(name)","#) == true)
+    }
+
+    @Test func theConfiguredRedirectStandsFirstAndOnce() async throws {
+        let own = "https://edge.example.com/cb"
+        let issuer = ScriptedIssuer([.status(500)])
+        _ = await failure {
+            _ = try await handshake {
+                $0.grant = .authorizationCode
+                $0.redirectURI = IssuerURL(own)
+                $0.redirectText = own
+                $0.dpop = true
+                let others = ["https://b.example.com/", own]
+                $0.registration?.metadata = [.init(name: "redirect_uris", values: others, isList: true)]
+            }.acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        }
+        let body = try #require(issuer.sent.first?.body)
+        #expect(
+            body.hasSuffix(#""redirect_uris":["\#(own)","https://b.example.com/"],"dpop_bound_access_tokens":true}"#))
+    }
+
+    /// The token is revoked as the client that it was given to; a client that is not known is not registered for that.
+    @Test func aTokenIsRevokedAsTheClientThatHadIt() async throws {
+        let session = LayerMaterial(bytes: Secret([]), obtainedAt: 1, lifetime: nil, refreshToken: Secret("r"))
+        let issuer = ScriptedIssuer([client("one"), token, .status(200)])
+        let environment = MemoryEnvironment().over(issuer)
+        let handshake = try handshake { $0.revocationURL = IssuerURL("https://idp.example.com/revoke") }
+        #expect(await handshake.revoke(session, environment: environment) == .impossible)
+        #expect(issuer.sent.isEmpty)
+        _ = try await handshake.acquire(wanted, environment: environment)
+        #expect(await handshake.revoke(session, environment: environment) == .revoked)
+        #expect(issuer.sent.last?.header("Authorization") == "Basic b25lOnM=")
+    }
 }

@@ -48,6 +48,50 @@ private func environment(_ name: String, _ value: String) -> MemoryEnvironment {
         #expect(scheme.judge(status: 403, wwwAuthenticate: [], location: nil, requestURL: "u") == .none)
     }
 
+    /// A password that would make the header longer than servers take is not sent cut short.
+    @Test func aPasswordThatFitsNoHeaderIsNotSent() async throws {
+        let scheme = try BasicHandshake(username: "u")
+        let fits = String(repeating: "p", count: TokenAlphabet.longest / 4 * 3 - 4)
+        let grant = try await scheme.acquire(
+            wanted, environment: environment("password", fits).over(ScriptedIssuer([])))
+        #expect(grant.token.count <= TokenAlphabet.longest)
+        let failed = await failure {
+            _ = try await scheme.acquire(
+                wanted, environment: environment("password", fits + "ppppp").over(ScriptedIssuer([])))
+        }
+        #expect(failed?.kind == "secret")
+    }
+
+    @Test func aCertificateHasNoToken() async throws {
+        let issuer = ScriptedIssuer([])
+        let failed = await failure {
+            _ = try await ClientCertificateHandshake().acquire(wanted, environment: MemoryEnvironment().over(issuer))
+        }
+        #expect(failed == .configuration(reason: "a certificate has no token") && issuer.sent.isEmpty)
+    }
+
+    /// A scheme that does not say otherwise is tried by having its secret, and cannot end a session.
+    @Test func aPlainSchemeIsTriedByItsSecret() async throws {
+        let scheme = try StaticHandshake()
+        let known = environment("value", "v").over(ScriptedIssuer([]))
+        #expect(try await scheme.tryOut(wanted, environment: known) == nil)
+        let unfit = environment("value", "")
+        #expect(await failure { _ = try await scheme.tryOut(wanted, environment: unfit) }?.kind == "secret")
+        let session = LayerMaterial(bytes: Secret("v"), obtainedAt: 1, lifetime: nil)
+        #expect(await scheme.revoke(session, environment: known) == .impossible)
+    }
+
+    /// The words that metrics count by, and the sentences for operators.
+    @Test func everyFailureHasItsWord() {
+        #expect(GrantFailure.challengeNeeded.word == .challengeNeeded)
+        #expect("\(GrantFailure.challengeNeeded)" == "a challenge is needed first")
+        #expect(GrantFailure.internal(reason: "x").word == .internal)
+        #expect(GrantFailure.internal(reason: "x").toldToCallers == "internal fault: x")
+        let unreadable = GrantFailure.secretUnreadable(name: "password", reason: "/run/secrets/p: no such file")
+        #expect(!unreadable.toldToCallers.contains("/run") && unreadable.description.contains("/run"))
+        #expect(IssuerFault.Kind.cancelled.description == "given up")
+    }
+
     @Test func `no secret shows`() throws {
         let secret = Secret("hunter2")
         let call = IssuerCall(

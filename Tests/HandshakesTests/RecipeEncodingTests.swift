@@ -53,7 +53,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"a":[1,{"b~/":"x"}]}"#, ["a", "1", "b~/"], "x"), (#"{"a":-1.5e+3}"#, ["a"], "-1.5e+3"),
-        (#"{"a":true}"#, ["a"], "true"),
+        (#"{"a":true}"#, ["a"], "true"), (#"{"a":false}"#, ["a"], "false"), (#"{"a":2E-7}"#, ["a"], "2E-7"),
         (#"{"a":"\u00e9\ud83d\ude00\/\b\f\n\r\t"}"#, ["a"], "é😀/\u{8}\u{c}\n\r\t"), (#"["x"]"#, ["0"], "x"),
         (#" "s" "#, [], "s"),
     ])
@@ -69,6 +69,8 @@ import Testing
     @Test(arguments: [
         "", " ", "<html>", "{", "{\"a\"}", "[1,]", "{\"a\":1,}", "01", "1.", "+1", "nul", "\"\\x\"", "\"\\ud800\"",
         "\"\\ud800\\u0041\"",
+        "\"a", "\"a\\", "{\"a\":", "{\"a\":1", "{\"a\":1 2}", "[1 2]", "[1", "-", "1e", "1e+", "\"\\ud800",
+        "\"\\u00g0\"",
         "\"a\nb\"", "1 2", "{\"a\":1}}", "{a:1}", "'a'", "\"\\u12\"",
     ])
     func whatIsNoJSONIsRefused(body: String) { #expect(throws: JSONTree.Fault.self) { try JSONTree(bytes(body)) } }

@@ -83,6 +83,47 @@ import Testing
         #expect(throws: SigningFault.self) { try field("\u{0}") }
     }
 
+    /// A signature over less than the request is none: without the body, or the secrets, nothing is signed.
+    @Test func whatIsMissingIsNotSigned() throws {
+        let body = try recipe(
+            "        a: \"{request.path} {request.body_sha256 | hex}\"",
+            "        { header: X-Signed, value: \"{sign.a}\" }")
+        var request = RequestToSign(method: "GET", url: "https://u.example.com?q")
+        #expect(throws: SigningFault("sign.a: the body is not at hand")) { try sign(body, request) }
+        request.bodySHA256 = [0xAB, 0x01]
+        #expect(try sign(body, request).map(\.value) == [bytes("/ ab01")])
+        #expect(throws: SigningFault("the secrets cannot be read")) {
+            try bytes("no material").withUnsafeBytes { material in
+                try RecipeSigner(recipe: body, identity: "a").sign(
+                    request, with: material, wallSeconds: 0, entropy: Array(repeating: 1, count: 16))
+            }
+        }
+    }
+
+    /// A field without a value would be one that says nothing of who asks.
+    @Test func anEmptyFieldIsNotSent() throws {
+        let recipe = try recipe(
+            "        a: \"{request.query}\"", "        { header: X-Signed, value: \"{sign.a}\" }")
+        let fault = SigningFault("X-Signed: empty or too long")
+        #expect(throws: fault) { try sign(recipe, RequestToSign(method: "GET", url: "https://u.example.com/")) }
+        let long = "https://u.example.com/?" + String(repeating: "q", count: TokenAlphabet.longest + 1)
+        #expect(throws: fault) { try sign(recipe, RequestToSign(method: "GET", url: long)) }
+        #expect(
+            try sign(recipe, RequestToSign(method: "GET", url: "https://u.example.com/?q=1")).map(\.value)
+                == [bytes("q=1")])
+    }
+
+    @Test func anEmptyKeySignsNothing() async throws {
+        let environment = MemoryEnvironment()
+        environment.state.withLock { $0.secrets["key"] = "" }
+        let failed = await failure {
+            _ = try await RecipeSigningHandshake(recipe: try aws(), identity: "a").acquire(
+                Wanted(upstreamOrigin: "https://example.amazonaws.com"),
+                environment: environment.over(ScriptedIssuer([])))
+        }
+        #expect(failed == .secretUnreadable(name: "key", reason: "empty"))
+    }
+
     @Test func theKeysStayWithTheirUpstream() async throws {
         let handshake = RecipeSigningHandshake(recipe: try aws(), identity: "a")
         let environment = MemoryEnvironment()

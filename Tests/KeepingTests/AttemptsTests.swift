@@ -1,7 +1,9 @@
 import ScriptedWorld
 import Testing
 import TokenStore
+import World
 
+@testable import DataPath
 @testable import Handshakes
 @testable import Keeping
 @testable import Tokens
@@ -108,5 +110,63 @@ import TokenStore
         parts[key] = material
         #expect(parts.forget(digest) == [key])
         #expect(parts.held.isEmpty)
+    }
+
+    private struct NoRandomness: RandomSource {
+        func bytes(_ count: Int) -> [UInt8] { [] }
+    }
+
+    /// Marks under a key that anybody could know would tell the passwords behind them.
+    @Test func thereIsNoKeyWithoutRandomness() throws {
+        #expect(throws: GatewayFault.self) { try MarkKey(random: NoRandomness()) }
+        let row = Attempts(try MarkKey(random: SeededRandom())).keyRow
+        #expect(try MarkKey(in: [row], random: NoRandomness()).bytes == row.value)
+    }
+
+    /// Nothing of a mark that cannot be read is kept, and nothing is written of a family that nobody knows.
+    @Test func rowsThatSayNothingChangeNothing() throws {
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
+        for kind in [RowKind.family, RowKind.markKey] {
+            attempts.restore(StoredRow(kind: kind, key: [1], value: [0xFF], expiresWall: nil))
+        }
+        #expect(attempts.familyRows(of: ByteString([1])).isEmpty)
+        #expect(refusal(&attempts, mark(attempts, "p")) == nil)
+    }
+
+    // MARK: - Families
+
+    private func session() throws -> SessionKey {
+        let digest = try #require(IdentityDigest(Array(repeating: 1, count: 32)))
+        return SessionKey(digest: digest, issuer: Self.account.issuer, subject: "ann")
+    }
+
+    /// The store has the marks of another key, which was not read at the start: what was spent until then stays spent.
+    @Test func aFamilyIsMarkedAnewWithAnotherKey() throws {
+        var attempts = Attempts(try MarkKey(random: SeededRandom()))
+        let (lock, first) = (try session().lock, Secret("first"))
+        attempts.families.begin(with: first, hash: ByteString(attempts.hash(first)), in: lock)
+        #expect(attempts.families.replaced(first, by: Secret("second")) != nil)
+        #expect(attempts.adopt(keyBytes: try MarkKey(random: SeededRandom(seed: 2)).bytes) == true)
+        #expect(attempts.standing(ofFirst: first, in: lock, beside: nil, []) == .replaced(by: Secret("second")))
+    }
+
+    /// A session whose beginning is not known moves on before the token that its identity names has been read.
+    @Test func aSessionOfUnknownBeginningIsFollowed() throws {
+        let (key, first) = (try session(), Secret("first"))
+        /// What is known of the first token when it is read, after something else has happened to the session's.
+        func standing(after change: (inout RefreshTokenFamilies) -> ByteString?) -> FirstRefreshToken {
+            var families = RefreshTokenFamilies()
+            families.found(Secret("a"), under: key)
+            let family = change(&families)
+            let isMarked = families.presume(first, hash: ByteString([7]), of: key)
+            let standing = families.standing(of: ByteString([7]), in: key.lock)
+            #expect(family == nil && isMarked == (standing != .unspent))
+            return standing
+        }
+        #expect(standing { $0.replaced(Secret("a"), by: Secret("b")) } == .replaced(by: Secret("b")))
+        // It has ended, and the first is spent all the same.
+        #expect(standing { $0.ended(Secret("a")) } == .spent)
+        // The issuer has refused it: then the first is as good as it ever was.
+        #expect(standing { $0.refused(Secret("a")) } == .unspent)
     }
 }

@@ -4,6 +4,7 @@ import ScriptedWorld
 import Synchronization
 import Testing
 
+@testable import DataPath
 @testable import Fleet
 @testable import Keeping
 @testable import Reactor
@@ -17,11 +18,14 @@ import Testing
         var told: [String] = []
         var received: [UInt8] = []
 
-        init(password: (@Sendable () throws -> [UInt8])? = nil) throws {
+        init(
+            _ address: SharedStore.Address = .unix(path: "/run/s"), password: (@Sendable () throws -> [UInt8])? = nil,
+            blocking: any BlockingWork = ImmediateWork()
+        ) throws {
             loop = try Loop(name: "keeper", kernel: kernel)
             connection = try FleetConnection(
-                to: .unix(path: "/run/s"), trust: nil, readPassword: password, loop: loop,
-                resolver: ScriptedNames([:]), blocking: ImmediateWork())
+                to: address, trust: nil, readPassword: password, loop: loop,
+                resolver: ScriptedNames([:]), blocking: blocking)
             connection.report = { [unowned self] event in
                 switch event {
                 case .prepared(let password):
@@ -134,5 +138,104 @@ import Testing
         scene.kernel.advance(seconds: 2)
         scene.turn()
         #expect(scene.told == ["woken"])
+    }
+
+    // MARK: - Why there is no connection
+
+    private struct NoPassword: Error {}
+
+    @Test func aPasswordThatCannotBeReadIsToldAndReadAgain() throws {
+        let isThere = Mutex(false)
+        let scene = try Scene(password: {
+            guard isThere.withLock({ $0 }) else { throw NoPassword() }
+            return Array("pw".utf8)
+        })
+        scene.connection.prepare()
+        scene.turn()
+        #expect(scene.told == ["lost the password cannot be read: NoPassword()"])
+        isThere.withLock { $0 = true }
+        scene.connection.prepare()
+        scene.turn()
+        #expect(scene.told.last == "prepared pw")
+    }
+
+    @Test func aThreadThatTakesNoMoreIsTold() throws {
+        let blocking = ScriptedWork()
+        blocking.thread = .full
+        let scene = try Scene(password: { Array("pw".utf8) }, blocking: blocking)
+        scene.connection.prepare()
+        #expect(scene.told == ["lost too much blocking work waits"])
+    }
+
+    /// Two connections are prepared one after the other: the password of the first is of no use to the second.
+    @Test func whatAnEarlierPreparationBringsCountsNoMore() throws {
+        let blocking = ScriptedWork()
+        blocking.thread = .stuck
+        let number = Mutex(0)
+        let scene = try Scene(
+            password: {
+                number.withLock { $0 += 1 }
+                return Array("pw\(number.withLock { $0 })".utf8)
+            }, blocking: blocking)
+        scene.connection.prepare()
+        scene.connection.prepare()
+        blocking.goOn()
+        scene.turn()
+        #expect(scene.told == ["prepared pw2"])
+        scene.connection.prepare()
+        scene.connection.close()
+        scene.turn()
+        #expect(scene.told.count == 1)
+    }
+
+    @Test func aPathThatIsNoSocketsIsAMistake() throws {
+        let fault = #expect(throws: GatewayFault.self) {
+            try Scene(.unix(path: "/run/" + String(repeating: "s", count: 200)))
+        }
+        #expect(fault.map { "\($0)" }?.hasSuffix("too long for a socket") == true)
+    }
+
+    private static let server = SharedStore.Address.server(Origin(scheme: .redis, host: "shared.example", port: 6379))
+
+    @Test func aNameWithoutAnAddressIsTold() throws {
+        let scene = try Scene(Self.server)
+        _ = scene.connect()
+        #expect(scene.told == ["lost shared.example: the name has no address now"])
+    }
+
+    @Test func aServerThatDoesNotAnswerIsTold() throws {
+        let scene = try Scene()
+        scene.kernel.connectPlan = { _ in .silent }
+        _ = scene.connect()
+        #expect(scene.told.isEmpty)
+        for _ in 0..<60 where scene.told.isEmpty {
+            scene.kernel.advance(seconds: 0.25)
+            scene.turn()
+        }
+        #expect(scene.told.count == 1 && scene.told[0].hasPrefix("lost unix:/run/s: no connection in "))
+    }
+
+    /// Broken while much is on its way to it: told once, and not in the middle of a command.
+    @Test func aServerThatBreaksOffIsTold() throws {
+        let scene = try Scene()
+        let peer = try #require(scene.connect())
+        peer.window = 1000
+        scene.connection.send(Array(repeating: 1, count: 1 << 20))
+        scene.turn()
+        peer.reset()
+        scene.connection.send([1])
+        #expect(scene.told == ["connected"])
+        scene.turn()
+        #expect(scene.told.count == 2 && scene.told[1].hasPrefix("lost the "))
+    }
+
+    /// Others have their turn in between, and nothing is lost.
+    @Test func muchInputIsReadInPieces() throws {
+        let scene = try Scene()
+        let peer = try #require(scene.connect())
+        let large = (0..<(3 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        peer.send(large)
+        for _ in 0..<200 where scene.received.count < large.count { scene.turn() }
+        #expect(scene.received == large && scene.told == ["connected"])
     }
 }

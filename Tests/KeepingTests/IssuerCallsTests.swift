@@ -80,4 +80,42 @@ import Testing
         #expect(calls.skew(of: Origin(scheme: "https", host: "issuer", port: 9100)).seconds == 100)
         #expect(calls.skew(of: Origin(scheme: "https", host: "other", port: 9100)).seconds == 0)
     }
+
+    /// A call counts that was begun before its issuer was forgotten.
+    @Test func failuresCountAlsoForAnIssuerThatWasForgotten() throws {
+        var calls = IssuerCalls(seed: 1)
+        let url = try #require(IssuerURL(Self.origin + "/token"))
+        var pauses = (0..<5).map { _ in calls.answered(Self.answer(503), to: url, at: Self.second, wall: 0) }
+        #expect(pauses.last.map { $0 != nil } == true && pauses.dropLast().allSatisfy { $0 == nil })
+        #expect(throws: IssuerFault.self) { try calls.ask(url.origin, at: Self.second) }
+        pauses = (0..<5).map { _ in
+            calls.failed(IssuerFault(.closed, provablyUnsent: false), "http://other", at: Self.second)
+        }
+        #expect(throws: IssuerFault.self) { try calls.ask("http://other", at: Self.second) }
+    }
+
+    /// Everything that is remembered stands open: a new issuer is not called, and nothing of the others is forgotten for it.
+    @Test func issuersThatAreLeftAloneAreNotForgottenForANewOne() throws {
+        var calls = IssuerCalls(seed: 1)
+        for number in 0..<IssuerCalls.most {
+            for _ in 0..<5 {
+                _ = calls.failed(IssuerFault(.closed, provablyUnsent: false), "http://i\(number)", at: Self.second)
+            }
+        }
+        let fault = #expect(throws: IssuerFault.self) { try calls.ask("http://new", at: Self.second) }
+        #expect(fault == IssuerFault(.overloaded, provablyUnsent: true))
+        #expect(calls.statuses(at: Self.second).count == IssuerCalls.most)
+    }
+
+    @Test func clocksAreBounded() throws {
+        var calls = IssuerCalls(seed: 1)
+        let date = Self.answer(200, [("Date", "Thu, 01 Jan 1970 00:10:00 GMT")])
+        for number in 0...IssuerCalls.most {
+            let url = try #require(IssuerURL("https://i\(number)/token"))
+            _ = calls.answered(date, to: url, at: Self.second, wall: 500_000)
+        }
+        let last = ByteString("i\(IssuerCalls.most)")
+        #expect(calls.skew(of: Origin(scheme: "https", host: last, port: 443)).seconds == 100)
+        #expect(calls.skew(of: Origin(scheme: "https", host: "i0", port: 443)).seconds == 0)
+    }
 }

@@ -47,17 +47,18 @@ final class KeeperScene {
     ///   - store: nil: memory only.
     ///   - begun: where the clock stands, seconds.
     ///   - server: of the fleet that it is one of.
+    ///   - slots: of the hot cache.
     init(
         _ yaml: String, loops count: Int = 1, store: MemoryStore? = nil, state: StoreHealth.State? = nil,
         secrets: Secrets = Secrets(), clock: UInt64 = 1_000_000_000_000, marksUnreadable: Bool = false,
-        fleet server: MemoryServer? = nil
+        fleet server: MemoryServer? = nil, blocking: any BlockingWork = ImmediateWork(), slots: Int = 256
     ) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { secrets[$0] }
         #expect(loaded.errors.map(\.message) == [])
         let configuration = try #require(loaded.configuration)
         self.store = store
         self.secrets = secrets
-        cache = HotCache(readers: count, slots: 256, byteLimit: 1 << 20)
+        cache = HotCache(readers: count, slots: slots, byteLimit: 1 << 20)
         let compiler = IdentityCompiler(
             environment: { secrets[$0] }, secretFiles: configuration.secretFiles, persists: store != nil)
         let identities = try compiler.compile(configuration.identities)
@@ -71,7 +72,7 @@ final class KeeperScene {
         keeper = Keeper(
             KeeperParts(
                 executor: LoopExecutor(loop: keeperLoop), cache: cache, events: try Self.events.get(),
-                resolver: try Self.resolver.get(), blocking: ImmediateWork(), identities: identities,
+                resolver: try Self.resolver.get(), blocking: blocking, identities: identities,
                 routes: gateway.keptRoutes, store: store, storeState: state ?? (store == nil ? .none : .serving),
                 markKey: try MarkKey(random: SeededRandom()),
                 random: SeededRandom(seed: Self.seeds.add(1, ordering: .relaxed).newValue),
@@ -259,9 +260,40 @@ struct ImmediateWork: BlockingWork {
     }
 }
 
+/// Does at once what it has room for, or keeps it until it is told to go on.
+final class ScriptedWork: BlockingWork {
+    enum Thread { case free, full, stuck }
+    private let state = Mutex<(thread: Thread, waiting: [@Sendable () -> Void])>((.free, []))
+
+    var thread: Thread {
+        get { state.withLock { $0.thread } }
+        set { state.withLock { $0.thread = newValue } }
+    }
+
+    func run(_ job: @escaping @Sendable () -> Void) -> Bool {
+        switch thread {
+        case .free: job()
+        case .full: return false
+        case .stuck: state.withLock { $0.waiting.append(job) }
+        }
+        return true
+    }
+
+    /// Does what was kept.
+    func goOn() {
+        thread = .free
+        let waiting = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for job in waiting { job() }
+    }
+}
+
 /// The environment that secrets are read from.
 final class Secrets: Sendable {
     private let values: Mutex<(values: [String: String], readings: Int)>
+    private let away = Mutex<Set<String>>([])
     private let restless: String?
 
     /// - Parameter restless: the one that is another value at each reading, as of a program that makes one-time passwords.
@@ -270,9 +302,16 @@ final class Secrets: Sendable {
         self.restless = restless
     }
 
+    /// The ones that cannot be read.
+    var missing: Set<String> {
+        get { away.withLock { $0 } }
+        set { away.withLock { $0 = newValue } }
+    }
+
     subscript(name: String) -> String? {
         get {
-            values.withLock { state in
+            if missing.contains(name) { return nil }
+            return values.withLock { state in
                 guard name == restless else { return state.values[name] ?? "secret" }
                 state.readings += 1
                 return "value-\(state.readings)"
@@ -293,6 +332,8 @@ final class MemoryStore: RowStore {
         case tight
         /// The disk answers, and another process has the store.
         case taken
+        /// More waits for the disk than may be looked up.
+        case crowded
     }
 
     private struct State {
@@ -302,6 +343,7 @@ final class MemoryStore: RowStore {
         var waiting: [@Sendable () -> Void] = []
         var commits = 0
         var hasJob = false
+        var opensAs: StoreOpening?
     }
     struct RowName: Hashable {
         let kind: UInt8
@@ -321,10 +363,17 @@ final class MemoryStore: RowStore {
         }
     }
 
+    /// Set: the outcome of every opening.
+    var opensAs: StoreOpening? {
+        get { state.withLock { $0.opensAs } }
+        set { state.withLock { $0.opensAs = newValue } }
+    }
+
     /// The outcome of an opening that is made now.
     var opening: StoreOpening {
-        switch disk {
-        case .good, .tight: .owner(StoreCensus())
+        if let opensAs { return opensAs }
+        return switch disk {
+        case .good, .tight, .crowded: .owner(StoreCensus())
         case .failing, .hung: .degraded("no disk")
         case .taken: .lockedByAnother
         }
@@ -355,7 +404,7 @@ final class MemoryStore: RowStore {
                     completion(.success(()))
                 }
             }
-        case .good, .failing, .tight:
+        case .good, .failing, .tight, .crowded:
             make(changes)
             completion(.success(()))
         }
@@ -371,6 +420,7 @@ final class MemoryStore: RowStore {
         case .failing: completion(.failure(StoreFault(.io, "no disk")))
         case .taken: completion(.failure(StoreFault(.notOwner, "the store is locked by another process")))
         case .hung: state.withLock { $0.waiting.append(find) }
+        case .crowded: completion(.failure(StoreFault(.queueFull, "too much waits")))
         case .good, .tight: find()
         }
     }

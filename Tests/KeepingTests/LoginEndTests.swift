@@ -50,4 +50,15 @@ import TokenStore
         #expect(erasures.first == nil)
         #expect(await purge.outcome() != nil, "the last fault counts")
     }
+
+    /// A disk that hangs must not let repeated purges grow without end: the one too many hears so, and the others are done.
+    @Test func purgesBeyondTheBoundFailAtOnce() async {
+        var erasures = Erasures()
+        let job = StoreJob.retain(kind: 1) { _ in true }
+        for number in 0..<16_384 { #expect(erasures.add(job) == (number == 0)) }
+        erasures.begin()
+        #expect(erasures.add(job) == false)
+        #expect(await erasures.end().outcome()?.kind == .queueFull)
+        #expect(erasures.first != nil)
+    }
 }

@@ -21,7 +21,18 @@ final class MemoryServer: Sendable {
         var named: [SharedKind: Set<[UInt8]>] = [:]
         /// How often a lock's turn was given.
         var turns = 0
+        /// What is refused, by the tier's calls.
+        var faults: [Call: SharedFault] = [:]
+        /// Set: the answer to every claim.
+        var claim: SharedClaim?
+        /// Set: the answer to every wish to send a secret.
+        var verdict: SharedVerdict?
+        /// How many attempts are booked of any secret; nil: not known yet.
+        var spent: UInt32? = 0
+        /// Attempts that were given back.
+        var refunds = 0
     }
+    enum Call { case claim, publish, turn, session, commit, offer, spend, spent }
     let state = Mutex(State())
 
     var sessions: [SharedName: SharedSession] {
@@ -37,6 +48,16 @@ final class MemoryServer: Sendable {
         get { state.withLock { $0.isSilent } }
         set { state.withLock { $0.isSilent = newValue } }
     }
+
+    /// One of them at a time.
+    var fault: Call? {
+        get { state.withLock { $0.faults.keys.first } }
+        set {
+            let faults = newValue.map { [$0: SharedFault(.slow, "no answer")] } ?? [:]
+            state.withLock { $0.faults = faults }
+        }
+    }
+    func fault(of call: Call) -> SharedFault? { state.withLock { $0.faults[call] } }
 
     func tell(_ news: FleetNews) {
         let listeners = state.withLock { state in
@@ -80,6 +101,8 @@ final class MemoryTier: SharedTier {
     // MARK: Values
 
     func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>) {
+        if let fault = server.fault(of: .claim) { return completion(.failure(fault)) }
+        if let claim = server.state.withLock({ $0.claim }) { return completion(.success(claim)) }
         completion(.success(lease(name, spends: false).map { .lease($0) } ?? .busy))
     }
     func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) { completion(.success(nil)) }
@@ -87,6 +110,7 @@ final class MemoryTier: SharedTier {
         _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
+        if let fault = server.fault(of: .publish) { return completion(.failure(fault)) }
         release(lease)
         completion(.success(true))
     }
@@ -95,17 +119,20 @@ final class MemoryTier: SharedTier {
     // MARK: Sessions
 
     func turn(_ lock: SharedName, session: SharedName, spends: Bool, completion: @escaping Answer<SharedTurn>) {
+        if let fault = server.fault(of: .turn) { return completion(.failure(fault)) }
         guard let lease = lease(lock, spends: spends) else { return completion(.success(.busy)) }
         server.state.withLock { $0.turns += 1 }
         if spends { server.tell(.spending(lock, owner: lease.owner, isOver: false)) }
         completion(.success(.lease(lease, server.sessions[session])))
     }
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
+        if let fault = server.fault(of: .session) { return completion(.failure(fault)) }
         completion(.success(server.sessions[name]))
     }
     func commit(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
     ) {
+        if let fault = server.fault(of: .commit) { return completion(.failure(fault)) }
         guard server.leases[lease.name] == lease else { return completion(.success(false)) }
         server.sessions[name] = session
         server.tell(.session(name, version: session.version))
@@ -114,6 +141,7 @@ final class MemoryTier: SharedTier {
     func offer(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
     ) {
+        if let fault = server.fault(of: .offer) { return completion(.failure(fault)) }
         if let found = server.sessions[name], found.version >= session.version { return completion(.success(false)) }
         server.sessions[name] = session
         server.tell(.session(name, version: session.version))
@@ -139,12 +167,16 @@ final class MemoryTier: SharedTier {
         server.tell(.released(lease.name))
     }
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
-        completion(.success(.allowed))
+        if let fault = server.fault(of: .spend) { return completion(.failure(fault)) }
+        completion(.success(server.state.withLock { $0.verdict } ?? .allowed))
     }
-    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>) { completion(.success(0)) }
+    func spent(_ attempt: SharedAttempt, completion: @escaping Answer<UInt32?>) {
+        if let fault = server.fault(of: .spent) { return completion(.failure(fault)) }
+        completion(.success(server.state.withLock { $0.spent }))
+    }
     func accepted(_ account: SharedName) {}
     func rejected(_ attempt: SharedAttempt) {}
-    func refund(_ attempt: SharedAttempt) {}
+    func refund(_ attempt: SharedAttempt) { server.state.withLock { $0.refunds += 1 } }
     func reset(_ account: SharedName) {}
 }
 

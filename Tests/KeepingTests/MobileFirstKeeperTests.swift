@@ -73,4 +73,18 @@ internal import TokenStore
         #expect(scene.issuerCalls.count { $0.path.hasSuffix("/self") } == 1)
         #expect(!scene.issuerCalls.contains { $0.path.hasSuffix("/logout") })
     }
+
+    /// Its key is made on another thread, which may have too much to do.
+    @Test func aDeviceIsRegisteredWhenItsKeyCanBeMade() throws {
+        let (secrets, blocking) = (Secrets(), ScriptedWork())
+        secrets["PIN"] = "4711"
+        let scene = try KeeperScene(Self.yaml, store: MemoryStore(), secrets: secrets, blocking: blocking)
+        scene.issuer = Self.server
+        scene.settle()
+        blocking.thread = .full
+        #expect(scene.status() == 503 && !scene.issuerCalls.contains { $0.path.hasSuffix("/self") })
+        blocking.thread = .free
+        scene.pass(seconds: 60, step: 5)
+        #expect(scene.status() == 200)
+    }
 }

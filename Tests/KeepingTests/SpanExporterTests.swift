@@ -1,5 +1,6 @@
 import ScriptedKernel
 import ScriptedWorld
+import Synchronization
 import TLS
 import Testing
 
@@ -19,16 +20,19 @@ import Testing
         let destination: SpanDestination
         /// What the collector says; nil: nothing, ever.
         var status: Int? = 200
+        /// Fields of its answer.
+        var fields = ""
         private(set) var calls = 0
+        private(set) var requests: [String] = []
 
-        init() throws {
+        init(headers: [(name: String, value: SecretSource)] = [], blocking: any BlockingWork = ImmediateWork()) throws {
             loop = try Loop(name: "keeper", kernel: kernel)
             events = try EventLog()
             exporter = SpanExporter(
-                loop: loop, blocking: ImmediateWork(), resolver: ScriptedNames([:]), events: events,
+                loop: loop, blocking: blocking, resolver: ScriptedNames([:]), events: events,
                 counts: counts, seed: 1)
             destination = SpanDestination(
-                url: try #require(IssuerURL("http://127.0.0.1:4318/v1/traces")), headers: [],
+                url: try #require(IssuerURL("http://127.0.0.1:4318/v1/traces")), headers: headers,
                 network: IssuerNetwork(
                     minimumVersion: .v1_2, legacyTLS: false, timeout: 10_000_000_000, connections: 1,
                     patience: 1_000_000_000, resolve: [:]))
@@ -45,9 +49,12 @@ import Testing
         func settle() {
             for _ in 0..<12 {
                 loop.turnOnce()
-                for peer in kernel.connections where peer.takeText().contains("POST /v1/traces HTTP/1.1\r\n") {
+                for peer in kernel.connections {
+                    let text = peer.takeText()
+                    guard text.contains("POST /v1/traces HTTP/1.1\r\n") else { continue }
+                    requests.append(text)
                     calls += 1
-                    if let status { peer.send("HTTP/1.1 \(status) Said\r\nContent-Length: 0\r\n\r\n") }
+                    if let status { peer.send("HTTP/1.1 \(status) Said\r\n\(fields)Content-Length: 0\r\n\r\n") }
                 }
             }
         }
@@ -131,5 +138,92 @@ import Testing
         var told: [String] = []
         while let event = scene.events.next() { told.append("\(event.message)") }
         #expect(told == Array(repeating: "spans cannot be exported", count: 3))
+    }
+
+    // MARK: - Headers
+
+    /// A key that is renewed on disk is read anew for each call.
+    @Test func aHeaderThatCannotBeReadIsReadAgain() throws {
+        struct NoKey: Error {}
+        let isThere = Mutex(false)
+        let scene = try Scene(headers: [
+            (
+                name: "api-key",
+                value: {
+                    guard isThere.withLock({ $0 }) else { throw NoKey() }
+                    return Secret("k1")
+                }
+            )
+        ])
+        scene.leave(3)
+        #expect(scene.calls == 0 && !scene.exporter.isIdle && scene.counts.count(of: .failed) == 0)
+        isThere.withLock { $0 = true }
+        scene.pass(seconds: 2)
+        #expect(scene.calls == 1 && scene.requests[0].contains("api-key: k1\r\n"))
+        #expect(scene.counts.count(of: .exported) == 3 && scene.exporter.isIdle)
+    }
+
+    @Test(arguments: [ScriptedWork.Thread.full, .stuck]) func headersThatCannotBeReadInTimeHoldNothingUp(
+        _ thread: ScriptedWork.Thread
+    ) throws {
+        let blocking = ScriptedWork()
+        let scene = try Scene(headers: [(name: "api-key", value: { Secret("k1") })], blocking: blocking)
+        blocking.thread = thread
+        scene.leave(3)
+        scene.pass(seconds: 30)
+        #expect(scene.calls == 0 && scene.counts.count(of: .failed) == 3)
+        // What is read at last is of no use to anybody.
+        blocking.goOn()
+        scene.pass(seconds: 10)
+        #expect(scene.calls == 0 && scene.exporter.isIdle)
+        scene.leave(2)
+        scene.pass(seconds: 5)
+        #expect(scene.calls == 1 && scene.counts.count(of: .exported) == 2)
+    }
+
+    /// Switched off while the headers were being read.
+    @Test func whatIsSwitchedOffSendsNothing() throws {
+        let blocking = ScriptedWork()
+        blocking.thread = .stuck
+        let scene = try Scene(headers: [(name: "api-key", value: { Secret("k1") })], blocking: blocking)
+        scene.leave(3)
+        scene.exporter.take(nil)
+        blocking.goOn()
+        scene.pass(seconds: 5)
+        #expect(scene.calls == 0 && scene.counts.count(of: .dropped) == 3 && scene.exporter.isIdle)
+        scene.leave(1)
+        #expect(scene.calls == 0 && scene.counts.count(of: .dropped) == 4)
+    }
+
+    // MARK: - Answers
+
+    @Test func aCollectorSaysWhenToComeAgain() throws {
+        let scene = try Scene()
+        scene.status = 429
+        scene.fields = "Retry-After: 7\r\n"
+        scene.leave(3)
+        scene.status = 200
+        scene.pass(seconds: 6)
+        #expect(scene.calls == 1 && scene.counts.count(of: .exported) == 0)
+        scene.pass(seconds: 2)
+        #expect(scene.calls == 2 && scene.counts.count(of: .exported) == 3)
+    }
+
+    /// The batch has gone to another destination meanwhile: it is counted once.
+    @Test func theAnswerOfAnEarlierDestinationCountsNoMore() throws {
+        let scene = try Scene()
+        scene.status = nil
+        scene.leave(3)
+        let first = try #require(scene.kernel.connections.last)
+        scene.exporter.take(scene.destination)
+        scene.settle()
+        #expect(scene.calls == 2 && !scene.exporter.isIdle)
+        first.send("HTTP/1.1 400 Said\r\nContent-Length: 0\r\n\r\n")
+        scene.settle()
+        #expect(scene.counts.count(of: .failed) == 0 && !scene.exporter.isIdle)
+        try #require(scene.kernel.connections.last).send("HTTP/1.1 200 Said\r\nContent-Length: 0\r\n\r\n")
+        scene.settle()
+        #expect(scene.counts.count(of: .exported) == 3 && scene.counts.count(of: .failed) == 0)
+        #expect(scene.exporter.isIdle)
     }
 }

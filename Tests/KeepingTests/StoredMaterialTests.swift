@@ -55,4 +55,33 @@ import TokenStore
         let found = try #require(Self.afterReboot(given, written: 20, read: 10).material)
         #expect(found.refreshLife == RefreshLife(left: 80 * Self.second, whole: 200 * Self.second))
     }
+
+    /// A row that was cut off is nobody's login, and none of its beginning is used.
+    @Test func aRowThatIsCutOffIsNone() throws {
+        let whole = LayerRow(
+            material: Secret("s"), refreshToken: Secret("r"), isHuman: true, wallExpiry: 5, original: 6,
+            refreshEnd: (7, 8)
+        ).encoded()
+        let read = try #require(LayerRow(encoded: whole))
+        #expect(read.refreshToken == Secret("r") && read.refreshEnd?.wall == 7 && read.isHuman)
+        for length in 0..<whole.count { #expect(LayerRow(encoded: Array(whole.prefix(length))) == nil, "\(length)") }
+        #expect(LayerRow(encoded: whole + [0]) == nil)
+        let access = AccessRow(
+            line: Secret("l"), wallExpiry: 5, original: 6, level: nil, granted: ScopeSet(["a", "b"])
+        ).encoded()
+        #expect(AccessRow(encoded: access)?.line == Secret("l"))
+        for length in 0..<access.count { #expect(AccessRow(encoded: Array(access.prefix(length))) == nil) }
+        #expect(AccessRow(encoded: access + [0]) == nil)
+    }
+
+    /// A life whose end no clock reaches is one without an end.
+    @Test func aLifeThatNeverEndsIsServed() throws {
+        let digest = try #require(IdentityDigest(Array(repeating: 1, count: 32)))
+        let key = SessionKey(
+            digest: digest, issuer: Origin(scheme: "https", host: "issuer", port: 443), subject: nil)
+        var session = KeptSession(key: key, generation: 1, material: Self.material(nil, lifetime: .max - 1))
+        #expect(session.known().stopServingAt == .max)
+        session.material.lifetime = 5
+        #expect(session.known().stopServingAt == 10 * Self.second + 5)
+    }
 }

@@ -104,6 +104,7 @@ import TokenStore
         "UPDATE rows SET expires = 'never' WHERE sequence = 2",
         "UPDATE rows SET kind = 2 WHERE sequence = 2",
         "UPDATE rows SET kind = 4711 WHERE sequence = 2",
+        "UPDATE rows SET kind = 'text' WHERE sequence = 2",
         "UPDATE rows SET tag = zeroblob(32) WHERE sequence = 2",
         "UPDATE rows SET value = (SELECT value FROM rows WHERE sequence = 1) WHERE sequence = 2",
     ])

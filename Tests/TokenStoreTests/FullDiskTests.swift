@@ -136,6 +136,40 @@ import TokenStore
         again.close()
     }
 
+    /// A rotation adds to the log: it ends with the reason, and every row can be read under the key that it has.
+    @Test func aRotationThatFindsNoRoomHarmsNothing() async throws {
+        let disk = SmallDisk(megabytes: 12)
+        let store = try open(on: disk)
+        let value = String(repeating: "t", count: 7000)
+        for number in 0..<300 { #expect(await store.put(row(3, "k\(number)", value, expires: 1 << 50)) == nil) }
+        disk.fill()
+        #expect(await takeEverything(of: store) == .full)
+        let fault = await store.rotate(to: try ring(2))
+        #expect(fault?.kind == .full || fault?.kind == .io, "\(String(describing: fault))")
+        #expect(store.condition.job?.failure == fault)
+        for number in stride(from: 0, to: 300, by: 7) {
+            #expect(await store.fetch(3, "k\(number)") != nil, "\(number)")
+        }
+        disk.free()
+        #expect(await store.rotate(to: try ring(2)) == nil)
+        store.close()
+        var options = StoreOptions()
+        options.spilledKinds = [3]
+        let again = TokenStore(path: disk.database, keys: try ring(2), options: options)
+        #expect(again.open(now: 0).census != nil)
+        #expect(await again.fetch(3, "k299") != nil)
+        again.close()
+    }
+
+    /// A key that is not whole would open nothing.
+    @Test func noKeyIsMadeOnAFullDisk() throws {
+        disk.fill()
+        #expect(throws: StoreFault.self) { try KeyFile.makeKeyFile(beside: disk.database) }
+        #expect(access(KeyFile.path(beside: disk.database), F_OK) != 0)
+        disk.free()
+        #expect(try KeyFile.makeKeyFile(beside: disk.database).made)
+    }
+
     /// Its pages are more than the log and what is held back for it have blocks for.
     @Test func `a large purge ends on a full disk`() async throws {
         let disk = SmallDisk(megabytes: 6)
