@@ -258,9 +258,9 @@ bench-tokens: ## hits beside three other caches, evictions, a million spilled to
 	@Tests/Performance/tokens "$$PWD/.build/performance/release/token-bench" "$$PWD/$(BINARY)" $(TOKENS)
 
 .PHONY: fuzz
-fuzz: ## hostile bytes for every parser, a whole data loop, every scheme and the fleet: runs and coverage of each, SECONDS_PER_TARGET=30; TARGETS="Loop Tier": these alone
+fuzz: ## hostile bytes for every parser, a whole data loop, every scheme and the fleet: runs and coverage of each, SECONDS_PER_TARGET=30; TARGETS="Loop Tier": these alone; BARE=1: twice as often, without the address sanitizer
 	@.ci/setup build
-	Tests/Fuzz/run $(or $(SECONDS_PER_TARGET),30) $(TARGETS)
+	BARE='$(BARE)' Tests/Fuzz/run $(or $(SECONDS_PER_TARGET),30) $(TARGETS)
 
 .PHONY: fuzz-keep
 fuzz-keep: ## the inputs that `make fuzz` has found into Tests/Fuzz/corpora, as few as reach the same code; TARGETS="Loop Tier": of these alone
