@@ -297,7 +297,8 @@ extension SimulatedDisk {
 
         func lock(_ path: String) throws(StoreLockRefusal) -> any StoreLock {
             guard disk.noteFailure() else { throw .failed(EIO) }
-            guard disk.locks[path] == nil else { throw .heldByAnother }
+            // A thread of a process that is dead goes on for a moment, and gets nothing that another one would have to wait for.
+            guard disk.locks[path] == nil, disk.isAlive(process) else { throw .heldByAnother }
             disk.locks[path] = process
             return SimulatedLock(disk, path, process)
         }
