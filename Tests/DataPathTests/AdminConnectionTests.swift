@@ -139,7 +139,7 @@ import Testing
         let play = try Play(body: String(repeating: "r", count: 200_000))
         let caller = try play.call(Self.get("localhost", field), window: 1000)
         #expect(caller.receivedCount == 1000 && !caller.isClosed)
-        // What is sent behind it is not read.
+        // Octets behind the request are not read.
         caller.send(Self.get("localhost"))
         caller.window = 100_000
         play.settle()

@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    /// Whoever leaves takes the proof along.
+    /// A caller that leaves takes the proof along.
     @Test func aCallerThatLeavesMeanwhileLeavesNothing() throws {
         let play = try Play("forward_proxy", to: "https://good.test:9443")
         let caller = try play.connected()

@@ -13,7 +13,7 @@ final class CheckedServers {
 
     private(set) var peers: [Peer] = []
     private(set) var requests: [(host: String, text: String)] = []
-    /// What a host says; `otherwise` where nothing is said of it.
+    /// The answers of hosts; `otherwise` for one without an answer of its own.
     var words: [String: Word] = [:]
     var otherwise = Word.says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 

@@ -120,7 +120,7 @@ import Testing
 
     private static func absolute(_ host: String) -> String { "GET http://\(host)/ HTTP/1.1\r\nHost: \(host)\r\n\r\n" }
 
-    /// Those that nobody uses give way; where all are in use the next one is refused.
+    /// Destinations that nobody uses give way; where all are in use the next one is refused.
     @Test func openDestinationsAreBounded() throws {
         let scene = try Scene(Self.proxy)
         let callers = (0..<DataLoop.destinationLimit).map { place in
@@ -129,7 +129,7 @@ import Testing
         #expect(scene.upstreams.count == DataLoop.destinationLimit && callers.allSatisfy { $0.receivedCount == 0 })
         let refused = scene.call(Self.absolute("198.51.100.1"))
         #expect(refused.status == 503 && refused.receivedText.contains("Retry-After: 1\r\n"))
-        // One of them is free.
+        // One destination is free.
         scene.upstreams[7].send(Wire.ok("x", "Connection: close\r\n"))
         scene.settle()
         #expect(callers[7].status == 200)

@@ -19,7 +19,7 @@ import Testing
         let servers: CheckedServers
         let names = ChangingNames()
         private(set) var watch: HealthWatch! = nil
-        /// What was told, in order, as hosts.
+        /// The hosts that were told, in order.
         private(set) var told: [Set<String>] = []
         /// The loops' mailboxes take nothing.
         var isFull = false

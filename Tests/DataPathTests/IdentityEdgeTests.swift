@@ -45,7 +45,7 @@ import Tokens
         request.split(separator: "\r\n").first { $0.hasPrefix("X-Signed: ") }.map { String($0.dropFirst(10)) }
     }
 
-    /// What is signed is what is sent, and nothing of what the caller has made up.
+    /// The signature is of the request that is sent, and of nothing that the caller has made up.
     @Test(arguments: ["", ", proxy: {url: \"http://127.0.0.9:3128\"}, allow_cleartext: true"])
     func theRequestIsSignedAsItIsSent(proxy: String) throws {
         let scene = try keyed(
@@ -202,7 +202,7 @@ import Tokens
         refusal("Content-Encoding: br\r\nContent-Length: 27\r\n") + need,
     ]
 
-    /// What is no challenge goes to the caller as it came.
+    /// An answer that is no challenge goes to the caller as it came.
     @Test(arguments: others)
     func otherBodiesPass(answer: String) throws {
         let play = try Play()
@@ -285,7 +285,7 @@ import Tokens
 
     // MARK: - A token for one request
 
-    /// What the keeper has fetched for this request alone goes out with it, and again with its replay.
+    /// A token that the keeper has fetched for one request goes out with it, and again with its replay.
     @Test func aTokenForOneRequestIsSentWithIt() throws {
         let scene = try Scene(Plans.oauth())
         try scene.publish("Bearer old", generation: 1)

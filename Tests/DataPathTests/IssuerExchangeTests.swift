@@ -269,7 +269,7 @@ import Testing
         play.end()
     }
 
-    /// What one proxy did not take of the question is not put to the next one.
+    /// The part of a CONNECT that one proxy did not take is not sent to the next one.
     @Test func theNextProxyIsAskedAnew() throws {
         let proxy = ProxyPlan(.name(host: "proxy.test", port: 3128), credential: nil) { _ in true }
         let play = try Play(host: "issuer.test", proxy: proxy, usesTLS: true)

@@ -48,7 +48,7 @@ import Testing
     func callersAreCountedByTheirAddress(first: String, second: String, isOne: Bool) throws {
         let census = AddressCensus(limit: 1)
         let (one, other) = try (#require(SocketAddress(parsing: first)), #require(SocketAddress(parsing: second)))
-        // Whoever was not counted leaves nothing.
+        // A caller that was not counted leaves nothing.
         census.leave(other)
         #expect(census.enter(one) && census.enter(other) == !isOne)
         census.leave(one)
@@ -102,7 +102,7 @@ import Testing
         #expect(Fault(.issuerUnavailable).logSide == .gateway)
     }
 
-    /// Another twelve octets than a header's signature are somebody else's protocol.
+    /// Twelve octets that are not the signature of a PROXY header are somebody else's protocol.
     @Test func whatBeginsLikeAProxyHeaderIsNone() {
         let header = ProxyHeaderTests.binary([192, 0, 2, 7, 10, 0, 0, 1, 0x30, 0x39, 0, 80])
         func isRefused(_ octets: [UInt8]) -> Bool {
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// What a fault tells of a route or a request stands in JSON, whatever it holds.
+    /// A fault's detail stands in JSON, whatever names of routes or requests it holds.
     @Test func whatAFaultTellsIsEscaped() {
         let fault = Fault(.internalFault, detail: "a \"b\" \\ c")
         let text = String(

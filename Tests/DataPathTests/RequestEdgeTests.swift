@@ -79,7 +79,7 @@ import Testing
             #expect(caller.takeText() == Wire.ok("x"))
             return scene.end()
         }
-        // What was kept can be sent again, what was not cannot.
+        // A body that was kept can be sent again, another one cannot.
         upstream.send(Wire.challenge)
         scene.settle()
         let report = try #require(scene.keeper.challenges.first)

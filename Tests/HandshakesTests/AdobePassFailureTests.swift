@@ -4,7 +4,7 @@ import Testing
 
 @testable import Handshakes
 
-/// What Adobe's answers mean where they are not the ones that were hoped for, in both generations.
+/// Adobe's refusals and odd answers, in both generations.
 @Suite struct AdobePassFailureTests {
     private static let now: Int64 = 1_780_000_000_000
     private let wanted = Wanted(upstreamOrigin: "")

@@ -8,7 +8,7 @@ final class AskedEnvironment: GrantEnvironment {
     private let state = Mutex<[Int]>([])
     /// Names of secrets that are quarantined.
     private let quarantined: Set<String>
-    /// What secrets are when they are read once more.
+    /// The values of secrets when they are read once more.
     private let latest: [String: String]
     /// The token of every other identity; nil: what the plain one has.
     private let otherToken: String?

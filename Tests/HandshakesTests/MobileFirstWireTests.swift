@@ -62,7 +62,7 @@ import Testing
         #expect(issuer.isFinished && environment.heldHandle == nil)
     }
 
-    /// What another version left behind is no client; a new one takes its place.
+    /// A registration that another version left behind is no client; a new one takes its place.
     @Test(
         arguments: [
             nil, ["id": Secret("c-0")], ["key": Secret("x")], ["id": Secret("c-0"), "key": Secret("no key")],

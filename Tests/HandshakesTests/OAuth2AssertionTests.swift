@@ -188,7 +188,7 @@ private func parts(_ body: String) throws -> [String] {
             _ = try await minted([]).acquire(wanted, environment: environment(bothKeys).over(neither))
         }
         #expect(failed == .credentialRejected(reason: "token: status 400, invalid_grant") && neither.isFinished)
-        // One of many users: our keys may be good for the others.
+        // The refusal is of one user among many: our keys may be good for the others.
         let forUser = ScriptedIssuer([refused, refused])
         var asked = wanted
         asked.user = .name("bob")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Handshakes
 
-/// What a login needs of its issuer, and which of the issuer's answers are not taken.
+/// A login's needs of its issuer, and answers of the issuer that are not taken.
 @Suite struct OAuth2LoginRuleTests {
     private static let token = #"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#
     /// The octets of every random value here, so that an answer can name them.

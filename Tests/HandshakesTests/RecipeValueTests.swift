@@ -4,7 +4,7 @@ import Testing
 
 @testable import Handshakes
 
-/// What the requests of a recipe hold, byte for byte, and what of an answer counts.
+/// The requests of a recipe, byte for byte, and the values that are taken of an answer.
 @Suite struct RecipeValueTests {
     private static let key = "a key of at least thirty-two bytes"
 
@@ -91,7 +91,7 @@ import Testing
         #expect(issuer.sent.last?.url == "https://sso.example.com/?u=a%20b")
     }
 
-    /// What would be too large, or is not fit for its place, is not sent at all.
+    /// A value that would be too large, or is not fit for its place, is not sent at all.
     @Test(arguments: [
         ("form: { a: \"{login.user}\", b: \"{login.user}\", c: \"{login.user}\" }", "body: longer than 64 KiB"),
         ("json: { a: \"{login.user}\", b: \"{login.user}\", c: \"{login.user}\" }", "body: longer than 64 KiB"),

@@ -164,7 +164,7 @@ import World
             return standing
         }
         #expect(standing { $0.replaced(Secret("a"), by: Secret("b")) } == .replaced(by: Secret("b")))
-        // It has ended, and the first is spent all the same.
+        // The session has ended, and the first token is spent all the same.
         #expect(standing { $0.ended(Secret("a")) } == .spent)
         // The issuer has refused it: then the first is as good as it ever was.
         #expect(standing { $0.refused(Secret("a")) } == .unspent)

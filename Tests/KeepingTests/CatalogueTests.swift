@@ -102,7 +102,7 @@ import Testing
         #expect(wanted.audience == ["x", "y"] && wanted.scopes == ["s0", "s1"])
     }
 
-    /// One that leads somewhere else begins with nothing, and learns for itself.
+    /// A route that leads somewhere else begins with nothing, and learns for itself.
     @Test func aRouteThatLeadsElsewhereInheritsNothing() throws {
         let first = try Self.compiled(Plans.gate())
         let next = try Self.compiled(Plans.gate().replacing("127.0.0.1:9000", with: "127.0.0.1:9001"))

@@ -6,7 +6,7 @@ import Testing
 @testable import Keeping
 @testable import Tokens
 
-/// What a gateway remembers of the fleet's sessions is bounded, and what it forgets is what costs the least.
+/// A gateway's memory of the fleet's sessions is bounded, and loses first what costs the least.
 @Suite struct FleetVersionsTests {
     private static let second: UInt64 = 1_000_000_000
     private static let first = SessionVersion.none.next
@@ -51,7 +51,7 @@ import Testing
         // Its end is nothing that anybody has to remember.
         versions.ended(.none, of: key, at: 1)
         #expect(versions[key] == nil && versions.count == 0)
-        // One that was counted is not forgotten by an end that names no version.
+        // A session that was counted is not forgotten by an end that names no version.
         versions.holds(Self.first, of: key)
         versions.ended(.none, of: key, at: 1)
         #expect(versions.held(of: key) == Self.first)
@@ -116,7 +116,7 @@ import Testing
 
     // MARK: - Turns
 
-    /// Whoever can publish tells as many as he likes.
+    /// A publisher tells as many sessions as he likes.
     @Test func turnsAreBoundedUntilTheirGatewaysAreTakenForDead() {
         var turns = SpendingTurns()
         for number in 0..<4096 { turns.began(Self.name(number), "x", at: Self.second) }

@@ -105,7 +105,7 @@ import Testing
         #expect(scene.issuerCalls.isEmpty && unread.issuerCalls.isEmpty)
     }
 
-    /// One that has ended makes room for the next.
+    /// A login that has ended makes room for the next.
     @Test func loginsAreBounded() throws {
         let names = (0...Logins.most).map { "i\($0)" }
         let scene = try scene(names)

@@ -46,7 +46,7 @@ import Testing
         #expect(status(scene) == 200 && issuer.uses == 1)
     }
 
-    /// What the step brought is used here, and goes to the server when that is there again.
+    /// The session that the step brought is used here, and goes to the server when that is there again.
     @Test func whatCouldNotBeCommittedIsBroughtBack() throws {
         let scene = try scene()
         server.fault = .commit
@@ -149,7 +149,7 @@ import Testing
         let (scene, _) = try gate()
         server.fault = .spend
         #expect(status(scene, "/w/x") == 503 && passwords(scene) == 0)
-        // It may have been booked, and its password was not sent.
+        // The attempt may have been booked, and its password was not sent.
         #expect(server.state.withLock { $0.refunds } == 1)
         server.fault = nil
         scene.pass(seconds: 5)

@@ -137,7 +137,7 @@ import Testing
         scene.pass(seconds: 3)
         for number in 0..<55 { #expect(scene.status("/D\(number)") == 403) }
         scene.pass(seconds: 3)
-        // Those whose time is over make room, and the others stay.
+        // Tokens whose time is over make room, and the others stay.
         let asked = adobe.media
         #expect(scene.status("/E") == 403 && kept() == 56)
         #expect(scene.status("/D3") == 403 && adobe.media == asked + 1)
@@ -153,7 +153,7 @@ import Testing
         #expect(callers.allSatisfy { $0.status == nil })
         let late = scene.call(Wire.get("/CH1"))
         #expect(late.status == 503 && late.receivedText.contains("Retry-After: 1\r\n"))
-        // Whoever leaves makes room.
+        // A request that leaves makes room.
         callers[0].reset()
         scene.settle()
         #expect(scene.call(Wire.get("/CH1")).status == nil)

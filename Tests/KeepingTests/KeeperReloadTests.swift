@@ -9,7 +9,7 @@ import Testing
 @testable import TokenStore
 @testable import Tokens
 
-/// What a configuration leaves behind is served for as long as an exchange may need it, and then is gone.
+/// Tokens that no configuration leads to any more are served for as long as an exchange may need them, and then are gone.
 @Suite struct KeeperReloadTests {
     private func empty(_ scene: KeeperScene) {
         scene.inKeeper { $0.take(KeeperChange(identities: [], routes: [], keys: [], subjects: $0.users.limits)) }
@@ -59,7 +59,7 @@ import Testing
         scene.inKeeper { $0.take(configured) }
         scene.pass(seconds: 95, step: 1)
         #expect(kept(scene) == [1, 1, 0])
-        // One that came to nothing holds nothing up.
+        // A reload that came to nothing holds nothing up.
         empty(scene)
         _ = scene.inKeeper { $0.holdings() }
         scene.pass(seconds: 95, step: 1)
@@ -108,7 +108,7 @@ import Testing
 
     // MARK: - Probes
 
-    /// What is wrong with a probe stands in the log and in the status, and it is asked again.
+    /// The fault of a probe stands in the log and in the status, and the probe is asked again.
     @Test(arguments: ["", "HTTP/1.1 401 No\r\nWWW-Authenticate: OAM-Auth\r\nContent-Length: 0\r\n\r\n"])
     func aProbeThatBringsNothingIsRepeated(_ said: String) throws {
         let scene = try KeeperScene(Plans.gate("startup: required", identity: "probe: /w/9"))

@@ -22,7 +22,7 @@ import Testing
         caller.status == 503 && caller.receivedText.contains("problems/secret-unreadable")
     }
 
-    /// It is looked for again at most once a second, by whoever asks.
+    /// A secret is looked for again at most once a second, by whoever asks.
     @Test func aFixedValueThatIsMissingIsLookedForAgain() throws {
         let secrets = Secrets()
         secrets.missing = ["V"]
@@ -35,7 +35,7 @@ import Testing
         scene.pass(seconds: 2)
         _ = scene.call()
         #expect(scene.status() == 200 && scene.upstreamCalls.last?.authorization == "secret")
-        // It goes away again: what was read is served on, until somebody says that it has changed.
+        // The secret goes away again: the value that was read is served on, until somebody says that it has changed.
         secrets.missing = ["V"]
         scene.pass(seconds: 10)
         #expect(scene.status() == 200)

@@ -21,7 +21,7 @@ final class MemoryServer: Sendable {
         var named: [SharedKind: Set<[UInt8]>] = [:]
         /// How often a lock's turn was given.
         var turns = 0
-        /// What is refused, by the tier's calls.
+        /// The calls of the tier that are refused.
         var faults: [Call: SharedFault] = [:]
         /// Set: the answer to every claim.
         var claim: SharedClaim?
@@ -49,7 +49,7 @@ final class MemoryServer: Sendable {
         set { state.withLock { $0.isSilent = newValue } }
     }
 
-    /// One of them at a time.
+    /// One call at a time.
     var fault: Call? {
         get { state.withLock { $0.faults.keys.first } }
         set {

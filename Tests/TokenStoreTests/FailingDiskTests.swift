@@ -98,7 +98,7 @@ final class FailingDisk: StoreDisk {
         store.close()
     }
 
-    /// What is damaged is evidence: where it cannot be moved out of the way, it is not written over either.
+    /// A damaged store is evidence: where it cannot be moved out of the way, it is not written over either.
     @Test func aDamagedFileThatCannotBeSetAsideStays() async throws {
         Bytes.write([UInt8](repeating: 0, count: 5000), to: folder.database)
         disk.set(.rename, EROFS)
@@ -128,7 +128,7 @@ final class FailingDisk: StoreDisk {
         store.close()
     }
 
-    /// Whoever only looks makes nothing.
+    /// An opening that only looks makes nothing.
     @Test func withoutRepairsAMissingStoreIsNotMade() throws {
         let store = try store(repairs: false)
         #expect(store.open(now: 0) == .degraded("\(folder.database): \(String(cString: strerror(ENOENT)))"))
@@ -167,7 +167,7 @@ final class FailingDisk: StoreDisk {
     @Test(arguments: [("tokens.db", "."), ("/tokens.db", "/"), ("/a/b/tokens.db", "/a/b"), ("a/tokens.db", "a")])
     func theFolderOfAPath(path: String, folder: String) { #expect(StoreFile.directory(of: path) == folder) }
 
-    /// What the caller of the store is told of an error: whether it is space, rights or the disk.
+    /// The store tells whether an error is one of space, of rights or of the disk.
     @Test(
         arguments: [
             (13, StoreFault.Kind.full), (8, .readOnly), (3, .readOnly), (23, .readOnly), (10, .io), (11, .io), (7, .io),

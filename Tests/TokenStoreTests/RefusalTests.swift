@@ -72,7 +72,7 @@ import Testing
         store.turn()
     }
 
-    /// What has expired long ago goes with any commit.
+    /// Rows that have expired long ago go with any commit.
     private static let far: Int64 = 1 << 50
 
     /// A lookup sees the changes before it that may be about its row, and need not wait for the others.
@@ -136,7 +136,7 @@ import Testing
         new.close()
     }
 
-    /// Whoever only looks finds what an opening with repairs would have removed.
+    /// An opening that only looks finds the rows that one with repairs would have removed.
     @Test(arguments: [
         "UPDATE rows SET kind = 'text' WHERE sequence = 2", "UPDATE rows SET value = 7 WHERE sequence = 2",
         "UPDATE rows SET kind = 4711 WHERE sequence = 2",

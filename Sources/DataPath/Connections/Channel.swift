@@ -265,7 +265,7 @@ package class Channel: Watched, TLSWire {
         iovec(iov_base: UnsafeMutableRawPointer(mutating: part.baseAddress), iov_len: part.count)
     }
 
-    /// What waits was meant for a peer that will not get it.
+    /// The output that waits was meant for a peer that will not get it.
     final func dropPending() {
         if let pending { buffers.give(pending, from: .output) }
         pending = nil

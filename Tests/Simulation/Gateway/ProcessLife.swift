@@ -21,7 +21,7 @@ final class ProcessLife {
     private unowned let owner: GatewayProcess
     private let configuration: Configuration
     private let secrets: @Sendable (String) -> String?
-    /// What it has read last, by name: a value that it goes by may have another one in its place already.
+    /// The values that the process has read last, by name: the environment may have others already.
     private let readings = Mutex<[String: String]>([:])
     private let vfs: SimulatedVFS
     private let log: LogThread

@@ -13,7 +13,7 @@ final class SimulatedCertificate {
     private let web: TLSServerConfiguration
     private let clients: [Bool: TLSClientConfiguration]
 
-    /// Whoever checks it has the machine's clock, and a gateway that of the simulation: it is good by both.
+    /// The certificate is good by the machine's clock, which OpenSSL reads, and by the simulation's, which gateways read.
     private static let days = "20000"
 
     init() throws {

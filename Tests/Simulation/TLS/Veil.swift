@@ -10,7 +10,7 @@ final class Veil: TLSWire {
     private var arrived: [UInt8] = []
     private var unsaid: [UInt8] = []
     private(set) var isEstablished = false
-    /// What was agreed on by ALPN.
+    /// The protocol that ALPN has agreed on.
     var protocolName: String? { tls.negotiatedProtocol }
 
     /// A caller's.

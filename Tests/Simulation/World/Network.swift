@@ -343,7 +343,7 @@ final class Wire {
 
     // MARK: - TLS
 
-    /// What is agreed on by ALPN.
+    /// The protocol that ALPN has agreed on.
     var protocolName: String? { veil?.protocolName }
 
     /// From here on the wire speaks TLS, as a client does.
@@ -352,7 +352,7 @@ final class Wire {
         _ = veil?.shake()
     }
 
-    /// As a server does. Whom `accept` brings can ask for the protocol.
+    /// From here on the wire speaks TLS, as a server does. Whom `accept` brings can ask for the protocol.
     fileprivate func veil(under server: TLSServerConfiguration, _ accept: @escaping (Wire) -> any Conversation) {
         veil = try? Veil(self, server: server)
         self.accept = accept

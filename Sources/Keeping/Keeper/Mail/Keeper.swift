@@ -191,7 +191,7 @@ package actor Keeper: KeeperInbox {
             case .scout(let loops):
                 for loop in loops.indices { order(.settled(slot: token.slot, .retry), to: loop) }
             case .schedule(let time):
-                // What a flight brings for a token that was forgotten meanwhile: nobody would close the alarm, which would outlive the token.
+                // A flight may end for a token that was forgotten meanwhile: nobody would close the alarm, which would outlive the token.
                 guard tokens[token.slot] === token else { break }
                 set(&token.alarm, at: time) { [unowned token] keeper in
                     keeper.apply(token.machine.timerFired(at: keeper.now), to: token)
