@@ -129,7 +129,7 @@ import Testing
         #expect(scene.upstreams.count == DataLoop.destinationLimit && callers.allSatisfy { $0.receivedCount == 0 })
         let refused = scene.call(Self.absolute("198.51.100.1"))
         #expect(refused.status == 503 && refused.receivedText.contains("Retry-After: 1\r\n"))
-        // One destination is free.
+        // The eighth destination is free when its connection has ended.
         scene.upstreams[7].send(Wire.ok("x", "Connection: close\r\n"))
         scene.settle()
         #expect(callers[7].status == 200)

@@ -270,7 +270,7 @@ import Tokens
         scene.end()
     }
 
-    /// Whose view of the URL names the resource is configured.
+    /// The configuration says whether the resource has the URL that the caller sees or the one that the upstream sees.
     @Test(arguments: [("upstream", "http://127.0.0.1:9000/x"), ("caller", "http://localhost/x")])
     func theResourceIsNamedAsConfigured(view: String, prefix: String) throws {
         let scene = try Scene(Self.urls("resource_url: \(view)"))

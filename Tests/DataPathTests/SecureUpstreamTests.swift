@@ -164,7 +164,7 @@ import Testing
         scene.end()
     }
 
-    /// Of several servers only one may have a bad certificate.
+    /// A bad certificate may be that of a single server among several.
     @Test func theNextAddressIsTriedThen() throws {
         let scene = try Scene(Self.plan(addresses: 2))
         let caller = scene.call(Wire.get("/a"))

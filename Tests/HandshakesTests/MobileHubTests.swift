@@ -196,7 +196,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
         #expect(issuer.sent.map { $0.header("Authorization") } == ["Bearer other.1", "Bearer other.1"])
     }
 
-    /// Whoever rotates the file may do so at any moment: the new token is tried once, and its own refusal is final.
+    /// A token's file may be rotated at any moment: the new token is tried once, and its own refusal is final.
     @Test(arguments: [(ScriptedIssuer.Line.ok(#"{"access_token":"mobile.2"}"#), false), (.status(401), true)])
     func aTokenThatWasRotatedMeanwhileIsTriedOnce(line: ScriptedIssuer.Line, isRefused: Bool) async throws {
         let issuer = ScriptedIssuer([.status(401), line])

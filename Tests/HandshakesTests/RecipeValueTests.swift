@@ -8,7 +8,7 @@ import Testing
 @Suite struct RecipeValueTests {
     private static let key = "a key of at least thirty-two bytes"
 
-    /// One step whose value comes out of JSON, and a second one of the lines given.
+    /// A recipe of two steps: the first takes a value out of JSON, the second has the lines given.
     private static func lines(_ second: String, first: String = "take: { user: { json: /user } }") -> String {
         """
         secrets: { key: { value: env:K, to: https://sso.example.com } }

@@ -153,7 +153,7 @@ import World
     /// A session whose beginning is not known moves on before the token that its identity names has been read.
     @Test func aSessionOfUnknownBeginningIsFollowed() throws {
         let (key, first) = (try session(), Secret("first"))
-        /// What is known of the first token when it is read, after something else has happened to the session's.
+        /// The standing of the first refresh token when it is read, after a change to the token of its session.
         func standing(after change: (inout RefreshTokenFamilies) -> ByteString?) -> FirstRefreshToken {
             var families = RefreshTokenFamilies()
             families.found(Secret("a"), under: key)

@@ -88,7 +88,7 @@ import Testing
         for route in taken.inheriting { #expect(route.table.realms == first.routes[0].table.realms) }
     }
 
-    /// What is granted to a login bounds every later refresh: it is asked for all that the routes will want, each once.
+    /// A login's scopes bound every later refresh: the login asks for all that the routes will want, each once.
     @Test func aLoginIsAskedForWhatAllRoutesWant() throws {
         let route = #"{listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: o, match: {path: "#
         var yaml = "identities: {o: {oauth2: {token_url: \"http://127.0.0.1:9100/token\", client_id: c, "

@@ -5,7 +5,7 @@ import Testing
 @testable import Scenes
 @testable import Tokens
 
-/// One person's login at one gateway serves the fleet, however the others come to know of it.
+/// A person's login at one gateway serves the fleet, however the other gateways come to know of it.
 @Suite struct FleetLoginTests {
     private static let plan = """
         identities:

@@ -119,21 +119,22 @@ import Testing
         }
     }
 
+    private func gateway(_ kind: Kind, _ store: MemoryStore) throws -> KeeperScene {
+        let scene = try scene(plan(kind), store: store)
+        guard kind != .realm, kind != .url else { return scene }
+        scene.issuer = NumberedIssuer().answer
+        scene.upstream = { _ in Wire.ok() }
+        return scene
+    }
+
+    private func ask(_ scene: KeeperScene) -> Peer { scene.call(Wire.get("/w/x", "X-User: ann\r\n")) }
+
     /// The store may have the token, and has more to do than it takes: nothing is granted for that, and callers come again.
     @Test(arguments: Kind.allCases) func aStoreThatTakesNoQuestionIsNoReasonForAGrant(_ kind: Kind) throws {
         let store = MemoryStore()
-        let isGate = kind == .realm || kind == .url
-        func gateway() throws -> KeeperScene {
-            let scene = try scene(plan(kind), store: store)
-            if isGate { return scene }
-            scene.issuer = NumberedIssuer().answer
-            scene.upstream = { _ in Wire.ok() }
-            return scene
-        }
-        func ask(_ scene: KeeperScene) -> Peer { scene.call(Wire.get("/w/x", "X-User: ann\r\n")) }
-        #expect(ask(try gateway()).status == 200)
+        #expect(ask(try gateway(kind, store)).status == 200)
         store.disk = .failing
-        let next = try gateway()
+        let next = try gateway(kind, store)
         next.settle()
         store.disk = .crowded
         let caller = ask(next)
@@ -143,21 +144,12 @@ import Testing
         #expect(ask(next).status == 200 && next.issuerCalls.isEmpty)
     }
 
-    /// Another process takes over: what the store has is its own to serve.
+    /// During an upgrade the rows of the store are the next process's to serve.
     @Test(arguments: Kind.allCases) func duringAnUpgradeTheStoreIsNotAsked(_ kind: Kind) throws {
         let store = MemoryStore()
-        let isGate = kind == .realm || kind == .url
-        func gateway() throws -> KeeperScene {
-            let scene = try scene(plan(kind), store: store)
-            if isGate { return scene }
-            scene.issuer = NumberedIssuer().answer
-            scene.upstream = { _ in Wire.ok() }
-            return scene
-        }
-        func ask(_ scene: KeeperScene) -> Peer { scene.call(Wire.get("/w/x", "X-User: ann\r\n")) }
-        #expect(ask(try gateway()).status == 200)
+        #expect(ask(try gateway(kind, store)).status == 200)
         store.disk = .failing
-        let next = try gateway()
+        let next = try gateway(kind, store)
         next.settle()
         store.disk = .good
         next.inKeeper { $0.stopGranting {} }

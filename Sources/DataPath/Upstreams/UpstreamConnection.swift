@@ -210,7 +210,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         tunnel = nil
         start = 0
         end = 0
-        // Half of a CONNECT that one proxy did not take is no beginning of what the next one is sent.
+        // The rest of a CONNECT that one proxy did not take must not stand before the one for the next proxy.
         dropPending()
         inputEnded = false
         loop.closeDescriptor(of: self)

@@ -30,7 +30,7 @@ enum SAMLTimes {
         var rest = document[...]
         while found < mostTimes, let range = rest.firstRange(of: name) {
             rest = rest[range.upperBound...].drop { $0.isJSONBlank }
-            // Where no value follows, what does may be the name again.
+            // Without a value the name may stand here once more.
             guard rest.first == UInt8(ascii: "=") else { continue }
             rest = rest.dropFirst().drop { $0.isJSONBlank }
             guard let quote = rest.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'") else { continue }

@@ -43,7 +43,7 @@ extension Keeper {
         fleet.sessions.versions.holds(found.version, of: key)
         fleet.sessions.uncommitted[key] = nil
         let besides = noteSpentElsewhere(sessions[key]?.material.refreshToken, for: material, key, identity)
-        // In a turn of its own: the step that found the login goes on first.
+        // The tokens hear of the login in a turn of its own: the step that found it goes on first.
         if lacksLogin(identity) { start { $0.loginFound(of: identity) } }
         adoptSession(material, key)
         if let row = sessionRow(key, material, of: identity) {
