@@ -50,6 +50,13 @@ extension GatewayProcess {
             case .kill: kill()
             case .powerCut: cutPower()
             case .purge: purge()
+            case .purgeThenRestart:
+                let name = self.name
+                purge()
+                // Behind the moment in which whoever logs in has been told of it.
+                world.timeline.after(.milliseconds(1700) + draw.below(.seconds(1))) { [self] in
+                    if self.name == name { restart(overlaps: false) }
+                }
             case .reload: reload()
             }
         }

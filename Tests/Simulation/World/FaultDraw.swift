@@ -143,7 +143,10 @@ extension Fault.Kind {
         case 37: .upgrade(gateway, .whileOldEnds)
         case 40: .sessionsRot(gateway)
         case 38: .atNextAnswer(gateway, draw.element(of: Fault.Blow.allCases), ofLogin: false)
-        case 39: .atNextAnswer(gateway, draw.element(of: [.purge, .purge, .kill, .powerCut]), ofLogin: true)
+        case 39:
+            .atNextAnswer(
+                gateway, draw.element(of: [.purge, .purgeThenRestart, .purgeThenRestart, .kill, .powerCut]),
+                ofLogin: true)
         case 35: .slowDisk(gateway: gateway, .milliseconds(100) + draw.below(.milliseconds(600)))
         case 34: .logIn(gateway, anew: !draw.once(in: 3))
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))

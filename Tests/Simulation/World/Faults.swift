@@ -86,7 +86,11 @@ struct Fault: CustomStringConvertible {
     }
 
     /// What befalls a gateway at a moment that something else chooses.
-    enum Blow: CaseIterable { case kill, powerCut, purge, reload }
+    enum Blow: CaseIterable {
+        case kill, powerCut, purge, reload
+        /// What the purge has left is seen by the process that comes after it.
+        case purgeThenRestart
+    }
 
     let number: Int
     let kind: Kind
