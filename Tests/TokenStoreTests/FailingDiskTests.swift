@@ -10,12 +10,15 @@ final class FailingDisk: StoreDisk {
     enum Call: Hashable, Sendable { case status, beginning, create, rename, lock }
 
     private let machine = MachineDisk()
-    private let state = Mutex<(faults: [Call: Int32], isStrange: Bool)>(([:], false))
+    private let state = Mutex<(faults: [Call: Int32], isStrange: Bool, isFull: Bool)>(([:], false, false))
 
     /// The call fails with this number of `errno`, or works again.
     func set(_ call: Call, _ number: Int32?) { state.withLock { $0.faults[call] = number } }
     /// Every file belongs to another user.
     func becomeStrange() { state.withLock { $0.isStrange = true } }
+
+    /// There is no space, or there is again.
+    func set(isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
     private func fault(_ call: Call) -> Int32? { state.withLock { $0.faults[call] } }
 
@@ -39,7 +42,7 @@ final class FailingDisk: StoreDisk {
     func rename(_ path: String, to target: String) -> Int32 { fault(.rename) ?? machine.rename(path, to: target) }
     func remove(_ path: String) { machine.remove(path) }
     func synchronizeFolder(of path: String) -> Bool { machine.synchronizeFolder(of: path) }
-    func hasNoSpace(at path: String) -> Bool { machine.hasNoSpace(at: path) }
+    func hasNoSpace(at path: String) -> Bool { state.withLock { $0.isFull } || machine.hasNoSpace(at: path) }
     func lock(_ path: String) throws(StoreLockRefusal) -> any StoreLock {
         if let number = fault(.lock) { throw .failed(number) }
         return try machine.lock(path)
@@ -84,6 +87,22 @@ final class FailingDisk: StoreDisk {
         disk.set(call, nil)
         #expect(await store.put(row(1, "b", "2")) == nil)
         #expect(store.restore() == [row(1, "a", "1")] && !store.isDegraded)
+        store.close()
+    }
+
+    /// Deletions have space that is held back for them: neither they nor the opening say that the store works.
+    @Test func `a disk that answers again and is full does not count as working`() async throws {
+        try await fill()
+        disk.set(.beginning, EIO)
+        let store = try store()
+        #expect(store.open(now: 0).census == nil)
+        disk.set(.beginning, nil)
+        disk.set(isFull: true)
+        #expect(await store.commit([.delete(kind: 1, key: row(1, "a", "").key)]) == nil)
+        #expect(store.condition.degraded?.kind == .full)
+        disk.set(isFull: false)
+        #expect(await store.put(row(1, "b", "2")) == nil)
+        #expect(!store.isDegraded)
         store.close()
     }
 

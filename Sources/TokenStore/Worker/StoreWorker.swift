@@ -354,11 +354,13 @@ extension StoreWorker {
         }
         let first = !loaded
         loaded = true
+        // A disk that failed and answers again may have been filled meanwhile: that a file opens says nothing of whether it takes a row.
+        let isFull = options.disk.hasNoSpace(at: path)
         shared.withLock {
             // When only the connection was lost, the rows are known, and nobody waits for them.
             if first { $0.restored = rows }
             $0.condition.isOwner = true
-            $0.condition.degraded = nil
+            $0.condition.degraded = isFull ? StoreFault(.full, "the disk is full") : nil
             $0.condition.damagedRows &+= UInt64(census.damagedCount)
         }
     }
