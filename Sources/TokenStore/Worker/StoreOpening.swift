@@ -22,6 +22,8 @@ public struct StoreCondition: Sendable, Equatable {
     public var isOwner = false
     /// Why the last commit failed; nil when it succeeded.
     public var degraded: StoreFault?
+    /// A row has been stored since the opening, on a disk with room.
+    var isProven = false
     /// Commits that succeeded since the start.
     public var commits: UInt64 = 0
     /// Commits that failed since the start.

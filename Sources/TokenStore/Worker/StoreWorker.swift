@@ -218,10 +218,13 @@ extension StoreWorker {
                 guard counts else { return .success(()) }
                 // A commit that fitted into blocks that the log had already says nothing of a disk that is full.
                 let isFull =
-                    shared.withLock { $0.condition.degraded?.kind == .full } && options.disk.hasNoSpace(at: path)
+                    shared.withLock { $0.condition.degraded?.kind == .full || !$0.condition.isProven }
+                    && options.disk.hasNoSpace(at: path)
                 shared.withLock {
                     $0.condition.commits &+= 1
-                    if !isFull { $0.condition.degraded = nil }
+                    guard !isFull else { return }
+                    $0.condition.degraded = nil
+                    $0.condition.isProven = true
                 }
                 return .success(())
             }
@@ -354,13 +357,13 @@ extension StoreWorker {
         }
         let first = !loaded
         loaded = true
-        // A disk that failed and answers again may have been filled meanwhile: that a file opens says nothing of whether it takes a row.
-        let isFull = options.disk.hasNoSpace(at: path)
         shared.withLock {
             // When only the connection was lost, the rows are known, and nobody waits for them.
             if first { $0.restored = rows }
             $0.condition.isOwner = true
-            $0.condition.degraded = isFull ? StoreFault(.full, "the disk is full") : nil
+            $0.condition.degraded = nil
+            // A disk that did not answer may have been filled meanwhile: that a file opens says nothing of whether it takes a row.
+            $0.condition.isProven = false
             $0.condition.damagedRows &+= UInt64(census.damagedCount)
         }
     }

@@ -26,7 +26,7 @@ public protocol RowStore: Sendable {
     /// Starts a job. It ends with `.busy` when there is one already.
     func start(_ job: StoreJob, completion: @escaping Answer<StoreReport>)
 
-    /// Changes cannot be stored, or only some of them with what is held back for them.
+    /// Changes cannot be stored, or only some of them with what is held back for them; or nothing has shown since the opening that they can.
     var isDegraded: Bool { get }
 
     /// Does a batch of what waits, where no thread does it.
@@ -155,8 +155,10 @@ extension TokenStore {
         return condition
     }
 
-    /// The last commit failed.
-    public var isDegraded: Bool { worker.shared.withLock { $0.condition.degraded != nil } }
+    /// The last commit failed, or none has shown yet that there is room.
+    public var isDegraded: Bool {
+        worker.shared.withLock { $0.condition.degraded != nil || !$0.condition.isProven }
+    }
 
     /// For a store without a thread: does what waits, on the calling thread, and one step of a job.
     public func turn() {
