@@ -40,6 +40,8 @@ import Testing
         [(":method", "GET"), (":authority", "a"), (":path", "a")],
         [(":method", "OPTIONS"), (":authority", "a"), (":path", "*")],
         pseudo + (0..<40).map { ("x-\($0)", "y") },
+        pseudo + [("content-length", "")], pseudo + [("content-length", "18446744073709551616")],
+        pseudo + [("host", ""), ("host", "")], pseudo + [(":protocol", "websocket")],
     ]
 
     static let answers: [Fields] = [
@@ -111,6 +113,19 @@ import Testing
                 + "\(head.keepAlive) \(head.framing(forMethodHEAD: false, connect: false)) "
                 + (0..<head.fieldCount).map { "\(head[$0])" }.joined()
         } catch { return "\(error)" }
+    }
+
+    /// The port stands for the scheme where an authority names none; another scheme has none that is known.
+    @Test(arguments: [("http", 80), ("https", 443), ("ftp", 0), ("HTTPS", 0), ("", 0)])
+    func aSchemeThatIsNotOursHasNoPort(scheme: String, port: Int) {
+        let assembly = Self.assembled([(":method", "GET"), (":scheme", scheme), (":path", "/")], .request)
+        #expect(assembly.schemePort == port && assembly.flaw == nil)
+    }
+
+    /// A length that cannot be read is none: whoever reads the head decides what that means.
+    @Test(arguments: [("5", 5), ("", nil), ("5x", nil), ("18446744073709551616", nil)] as [(String, UInt64?)])
+    func aLengthThatCannotBeReadIsNone(text: String, length: UInt64?) {
+        #expect(Self.assembled(Self.pseudo + [("content-length", text)], .request).contentLength == length)
     }
 
     @Test func aHeadIsWrittenAsHTTP1HasIt() {

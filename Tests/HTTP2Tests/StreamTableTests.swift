@@ -46,6 +46,15 @@ import Testing
         let table = StreamTable()
         #expect(table[0] == nil)
     }
+
+    @Test func `a number that no stream has finds and removes none`() {
+        var table = StreamTable()
+        let stream = HTTP2Stream(id: 3, connection: connection)
+        table.insert(stream)
+        for id in [0, 1, 5, .max] as [Int32] { #expect(table.entry(id) == nil && table.remove(id) == nil) }
+        #expect(table.count == 1 && table[3] === stream)
+        table.removeAll { $0.release() }
+    }
 }
 
 extension StreamTable {
