@@ -138,8 +138,9 @@ let package = Package(
         tests(
             "DataPath",
             [
-                "Configuration", "Gateway", "HTTP1", "HTTP2", "Handshakes", "HotCache", "Octets", "Reactor", "Scenes",
-                "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "TemporaryFolder", "Tokens",
+                "Audit", "Configuration", "Gateway", "HTTP1", "HTTP2", "Handshakes", "HotCache", "Octets", "Reactor",
+                "Scenes", "ScriptedKernel", "ScriptedWorld", "TLS", "TLSTests", "Telemetry", "TemporaryFolder",
+                "Tokens",
             ]),
         tests(
             "Keeping",
@@ -179,7 +180,8 @@ let package = Package(
         .testTarget(
             name: "Scenes",
             dependencies: [
-                "Configuration", "DataPath", "Gateway", "HTTP1", "Handshakes", "HotCache", "Keeping", "Reactor",
+                "Audit", "Configuration", "DataPath", "Gateway", "HTTP1", "Handshakes", "HotCache", "Keeping",
+                "Reactor",
                 "ScriptedKernel", "ScriptedWorld", "Telemetry", "Tokens",
             ], path: "Tests/Scenes", swiftSettings: settings),
         // Whole gateways in virtual time (`make sim`); never installed. The scripts of the fleet's server run by the server's own interpreter.

@@ -16,7 +16,7 @@ import Testing
 
         func answer(_ request: AdminRequest) -> AdminAnswer {
             requests.withLock { $0.append(request) }
-            return AdminAnswer(200, "text/plain", body)
+            return AdminAnswer(200, "text/plain", body, fields: [("X-Site", "ours")])
         }
     }
 
@@ -27,13 +27,19 @@ import Testing
         let server: AdminServer
         let listener: Int32
 
-        init(_ entrance: AdminRequest.Entrance = .listen, body: String = "read", hosts: [String] = []) throws {
+        let address: SocketAddress
+
+        init(
+            _ entrance: AdminRequest.Entrance = .listen, body: String = "read", hosts: [String] = [],
+            opens: Bool = true
+        ) throws {
             loop = try Loop(name: "admin", kernel: kernel)
             site = Site(body)
             server = AdminServer(loop: loop, responder: site, hosts: hosts) { $0(nil) }
             listener = kernel.listen()
-            server.hold(listener, of: try #require(SocketAddress(parsing: "127.0.0.1:1")), entrance: entrance)
-            #expect(server.open())
+            address = try #require(SocketAddress(parsing: "127.0.0.1:1"))
+            server.hold(listener, of: address, entrance: entrance)
+            if opens { #expect(server.open()) }
             settle()
         }
 
@@ -175,6 +181,118 @@ import Testing
         play.settle()
         let third = try play.call(Self.get("localhost"), window: 100)
         #expect(third.receivedText.hasPrefix("HTTP/1.1 200 "))
+    }
+
+    /// The token is looked at where the commands are, and a query is no part of the path.
+    @Test func theRequestIsToldWhole() throws {
+        let play = try Play()
+        let caller = try play.call(Self.get("localhost", "Authorization: Bearer abc\r\n"))
+        #expect(caller.takeText().contains("\r\nX-Site: ours\r\n"))
+        let request = try #require(play.site.requests.withLock { $0.last })
+        #expect(request.method == "GET" && request.path == "/read" && request.query == "x")
+        #expect(request.authorization == "Bearer abc" && !request.isOwnPage)
+        let bare = AdminRequest(method: "GET", path: "/", query: "", entrance: .socket, authorization: nil)
+        #expect(!bare.isOwnPage)
+    }
+
+    /// Kubelets ask by the address of a pod, and get nothing but its health.
+    @Test func probesAreAnsweredByAnyName() throws {
+        let play = try Play(.probes)
+        let caller = try play.call(Self.get("evil.test", "Origin: http://evil.test\r\n"))
+        #expect(caller.receivedText.hasPrefix("HTTP/1.1 200 "))
+        #expect(play.site.requests.withLock { $0.map(\.entrance) } == [.probes])
+    }
+
+    /// What a browser came back with is longer than a head elsewhere may be, and still has its bound.
+    @Test func theSocketTakesLongerRequests() throws {
+        let play = try Play(.socket)
+        play.kernel.callerUser = geteuid()
+        let target = "/" + String(repeating: "x", count: 10_000)
+        let caller = try play.call("GET \(target) HTTP/1.1\r\nHost: any\r\n\r\n")
+        #expect(caller.takeText().hasPrefix("HTTP/1.1 200 ") && !caller.isClosed)
+        #expect(play.site.requests.withLock { $0.map(\.path) } == [target])
+        let endless = try play.call("GET /" + String(repeating: "x", count: 20_000))
+        #expect(endless.receivedText.hasPrefix("HTTP/1.1 431 ") && endless.isClosed)
+        let elsewhere = try Play()
+        let other = try elsewhere.call("GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(other.receivedText.hasPrefix("HTTP/1.1 414 ") && other.isClosed)
+    }
+
+    // MARK: - Many
+
+    /// Monitors behind one address must not lock others out; callers of a unix socket have no address to be counted by.
+    @Test(arguments: [("192.0.2.1", 1), ("", 0)])
+    func oneAddressHasItsShare(address: String, closed: Int) throws {
+        let play = try Play()
+        play.kernel.callerAddress = address
+        var callers: [Peer] = []
+        for _ in 0...AdminServer.addressLimit {
+            callers.append(try play.call(Self.get("localhost")))
+            play.pass(seconds: 0.01)
+        }
+        #expect(callers.allSatisfy { $0.receivedText.hasSuffix("read") })
+        // The one that has asked for nothing the longest.
+        #expect(callers.count(where: \.isClosed) == closed && callers[0].isClosed == (closed == 1))
+    }
+
+    @Test func aConnectionWithoutAPlaceInTheLoopIsClosed() throws {
+        let play = try Play()
+        play.kernel.watchErrors = [ENOSPC]
+        let lost = try play.call(Self.get("localhost"))
+        #expect(lost.isClosed && lost.receivedCount == 0)
+        let served = try play.call(Self.get("localhost"))
+        #expect(served.receivedText.hasSuffix("read") && play.kernel.misuse == [])
+    }
+
+    // MARK: - Beginning and leaving
+
+    /// Sockets are held before anybody is answered, so that whoever connects meanwhile waits.
+    @Test func callersThatCameBeforeTheStartAreAnswered() throws {
+        let play = try Play(opens: false)
+        #expect(play.server.addresses == [play.address] && play.server.sockets.isEmpty)
+        let early = try play.call(Self.get("localhost"))
+        #expect(early.receivedCount == 0)
+        #expect(play.server.open())
+        play.settle()
+        #expect(early.receivedText.hasSuffix("read") && play.server.addresses == [play.address])
+        #expect(play.server.sockets.map(\.descriptor) == [play.listener])
+        #expect(play.server.sockets.map(\.address) == [play.address])
+    }
+
+    @Test func aSocketThatCannotBeWatchedIsTold() throws {
+        let play = try Play(opens: false)
+        play.kernel.watchErrors = [ENOSPC]
+        #expect(!play.server.open())
+    }
+
+    /// Another process answers at the address from now on, and who is connected is sent there.
+    @Test func whoIsConnectedIsSentToTheNextProcess() throws {
+        let play = try Play()
+        let caller = try play.call(Self.get("localhost"))
+        #expect(!caller.takeText().contains("Connection: close"))
+        let other = try #require(SocketAddress(parsing: "127.0.0.1:2"))
+        play.server.leave([other])
+        #expect(play.server.addresses == [play.address] && play.kernel.call(play.listener) != nil)
+        play.server.leave([play.address])
+        #expect(play.server.addresses.isEmpty && play.server.sockets.isEmpty)
+        #expect(play.kernel.call(play.listener) == nil, "the socket is the other process's alone")
+        caller.send(Self.get("localhost"))
+        play.settle()
+        #expect(caller.takeText().contains("\r\nConnection: close\r\n") && caller.isClosed)
+        #expect(play.kernel.misuse == [])
+    }
+
+    /// A look at an answer's reader is none at the connection's end: the next request has its whole time.
+    @Test func aReaderThatIsDoneHasTimeForItsNextRequest() throws {
+        let play = try Play(body: String(repeating: "r", count: 200_000))
+        let caller = try play.call(Self.get("localhost"), window: 1000)
+        caller.window = .max
+        play.settle()
+        #expect(caller.takeText().hasSuffix("\r\n\r\n" + play.site.body))
+        for _ in 0..<29 { play.pass(seconds: 1) }
+        #expect(!caller.isClosed)
+        play.pass(seconds: 1.5)
+        #expect(caller.isClosed && play.server.buffers.pool.taken == 0)
     }
 
     // MARK: - Out of descriptors

@@ -1,3 +1,4 @@
+import Audit
 import Configuration
 import Glibc
 import HTTP1
@@ -40,7 +41,10 @@ final class Scene {
     private static let resolver = Result { () throws(LoopFault) in try Resolver { _, _ in .failure(.notFound) } }
     private static let events = Result { () throws(LogFault) in try EventLog() }
 
-    init(_ yaml: String, logsAccess: Bool = false, exportsSpans: Bool = false, slots count: Int = 64) throws {
+    init(
+        _ yaml: String, logsAccess: Bool = false, exportsSpans: Bool = false, slots count: Int = 64,
+        uses: UseCounter? = nil
+    ) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { _ in "secret" }
         #expect(loaded.errors.map(\.message) == [])
         let configuration = try #require(loaded.configuration)
@@ -66,7 +70,8 @@ final class Scene {
             metrics: plan.edition.count(plan.metrics, on: board, loops: 1)[0],
             access: logsAccess ? log.makeRing(capacity: 1 << 14) : nil,
             traces: exportsSpans ? spans.rings(1)[0] : nil, events: try Self.events.get(),
-            resolver: try Self.resolver.get(), random: SeededRandom(), local: LocalAddresses([]), census: nil)
+            resolver: try Self.resolver.get(), random: SeededRandom(), local: LocalAddresses([]), census: nil,
+            uses: uses)
     }
 
     // Connections hold their loop as long as they are open.

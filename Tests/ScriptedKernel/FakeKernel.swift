@@ -17,10 +17,14 @@ public final class FakeKernel: Kernel {
     public var connectPlan: (SocketAddress) -> ConnectPlan = { _ in .accepted }
     /// Where callers are accepted from.
     public var callerAddress = "127.0.0.1"
+    /// Who is at the other end of a unix socket.
+    public var callerUser: UInt32 = 1000
     /// Where a redirected connection was going, for each that is asked about.
     public var redirected: SocketAddress?
     /// Errors for the next calls of `socket`; zero lets one through.
     public var socketErrors: [Int32] = []
+    /// Errors for the next descriptors that are to be watched; zero lets one through.
+    public var watchErrors: [Int32] = []
     /// Connections that the gateway began, in order, where they are kept.
     public private(set) var connections: [Peer] = []
     /// Told of each connection that the gateway begins. Who sets it keeps the connections that it wants.
@@ -318,10 +322,7 @@ public final class FakeKernel: Kernel {
 
     public override func socket(family: Int32) -> Int32 {
         systemCalls &+= 1
-        if !socketErrors.isEmpty {
-            let error = socketErrors.removeFirst()
-            if error != 0 { return -error }
-        }
+        if !socketErrors.isEmpty, case let error = socketErrors.removeFirst(), error != 0 { return -error }
         return make(.fresh).descriptor
     }
 
@@ -359,11 +360,8 @@ public final class FakeKernel: Kernel {
     ) -> Int32 {
         systemCalls &+= 1
         guard let listener = open(descriptor, "accept") else { return -EBADF }
-        if !listener.acceptErrors.isEmpty {
-            let error = listener.acceptErrors.removeFirst()
-            if error != 0 { return -error }
-        }
-        guard !listener.backlog.isEmpty else { return -EAGAIN }
+        let error = listener.acceptErrors.isEmpty ? 0 : listener.acceptErrors.removeFirst()
+        guard error == 0, !listener.backlog.isEmpty else { return -(error == 0 ? EAGAIN : error) }
         let waiting = listener.backlog.removeFirst()
         place(waiting)
         SocketAddress(host: callerAddress, port: 50_000)?.withStorage { storage, size in
@@ -409,7 +407,7 @@ public final class FakeKernel: Kernel {
 
     public override func peerUser(_ descriptor: Int32) -> UInt32? {
         systemCalls &+= 1
-        return open(descriptor, "getsockopt") == nil ? nil : 1000
+        return open(descriptor, "getsockopt") == nil ? nil : callerUser
     }
 
     public override func unsentCount(_ descriptor: Int32) -> Int {
@@ -427,6 +425,7 @@ public final class FakeKernel: Kernel {
         // The loop's eventfds are real ones: mail is looked for in every turn.
         guard descriptor >= Self.first else { return 0 }
         guard let socket = open(descriptor, "epoll_ctl") else { return -EBADF }
+        if !watchErrors.isEmpty, case let error = watchErrors.removeFirst(), error != 0 { return -error }
         guard !socket.isWatched else {
             misuse.append("descriptor \(descriptor) is watched twice")
             return -EEXIST
