@@ -14,8 +14,9 @@ struct Refusals {
     /// So many paths of a route hold all of it.
     private static let pathsThatHold = 3
 
-    mutating func note(_ id: String, at now: UInt64) {
-        refusals[id] = ((refusals[id]?.count ?? 0) + 1, now)
+    /// - Parameter time: when the refusal leaves the API.
+    mutating func note(_ id: String, at time: UInt64) {
+        refusals[id] = ((refusals[id]?.count ?? 0) + 1, time)
     }
 
     /// When an API refused a request, where that was the first refusal of it.

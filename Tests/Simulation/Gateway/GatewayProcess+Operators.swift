@@ -53,8 +53,8 @@ extension GatewayProcess {
             case .purgeThenRestart:
                 let name = self.name
                 purge()
-                // Behind the moment in which whoever logs in has been told of it.
-                world.timeline.after(.milliseconds(1700) + draw.below(.seconds(1))) { [self] in
+                // Behind the moment in which whoever logs in has been told of it, and before requests have the login's row written anew.
+                world.timeline.after(.milliseconds(550) + draw.below(.milliseconds(400))) { [self] in
                     if self.name == name { restart(overlaps: false) }
                 }
             case .reload: reload()
