@@ -51,6 +51,15 @@ import Tokens
         request.split(separator: "\r\n").first { $0.hasPrefix("X-Signed: ") }.map { String($0.dropFirst(10)) }
     }
 
+    /// As many fields as the operator lets a caller send.
+    @Test func aHeadOfManyFieldsIsSigned() throws {
+        let scene = try Self.signer(Self.signing() + "limits: {headers: 300}\n")
+        let fields = (0..<280).map { "X-\($0): 1\r\n" }.joined()
+        _ = scene.call("POST / HTTP/1.1\r\nHost: localhost\r\n\(fields)Content-Length: 3\r\n\r\nabc")
+        #expect(signed(try #require(scene.upstreams.first).takeText()) == Self.abc)
+        scene.end()
+    }
+
     /// The block grows with the body: at once by its announced length, by steps without one.
     @Test(arguments: [
         Wire.post(large), Wire.chunkedPost([large]),

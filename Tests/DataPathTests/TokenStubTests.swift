@@ -256,6 +256,18 @@ import Testing
         scene.end()
     }
 
+    /// The caller has not heard yet that its form is too long, and goes on with it.
+    @Test func nothingThatComesBehindARefusedFormStaysInMemory() throws {
+        let scene = try Scene(Self.plan())
+        let caller = scene.call(Self.head("Content-Length: 65537\r\n"))
+        let block = try #require(scene.data.callers.members.first?.block)
+        #expect(caller.status == 413)
+        caller.send("client_secret=s3cret")
+        scene.settle()
+        #expect(Array(block).firstRange(of: Array("s3cret".utf8)) == nil)
+        scene.end()
+    }
+
     // MARK: - HTTP/2
 
     /// The end of a body is told beside it, and may come on its own.

@@ -173,6 +173,13 @@ private func refusal(_ code: String) -> ScriptedIssuer.Line { .status(400, #"{"e
         #expect(try SAMLAssertion.encoded(Secret(text)).text == "PGE-PzwvYT4")
     }
 
+    /// Base 64 without padding may want one sign, two, or none.
+    @Test(arguments: [("PGE-fj8-fn4_PC9hPg", 1), ("PGE-fj8-fn4_IDwvYT4", 2), ("PGE-fj8-fn4_ICA8L2E-", 0)])
+    func `a SAML assertion of any length`(_ text: String, beyondThirds: Int) throws {
+        #expect(text.utf8.count * 3 / 4 % 3 == beyondThirds)
+        #expect(try SAMLAssertion.encoded(Secret(text)).text == text)
+    }
+
     @Test(arguments: ["", "!", "aGVsbG8"]) func `what is no SAML assertion`(_ text: String) {
         #expect(throws: GrantFailure.self) { try SAMLAssertion.encoded(Secret(text)) }
     }

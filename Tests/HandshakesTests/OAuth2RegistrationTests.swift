@@ -163,6 +163,7 @@ private func handshake(_ change: (inout OAuth2Settings) -> Void = { _ in }) thro
         ),
         (.jwtBearer, #"["urn:ietf:params:oauth:grant-type:jwt-bearer","refresh_token"],"response_types":[]"#),
         (.mintedJWT(claims: []), #"["urn:ietf:params:oauth:grant-type:jwt-bearer"],"response_types":[]"#),
+        (.refreshToken, #"["refresh_token"],"response_types":[]"#),
         (.saml2Bearer, #"["urn:ietf:params:oauth:grant-type:saml2-bearer","refresh_token"],"response_types":[]"#),
         (
             .tokenExchange(OAuth2Settings.TokenExchange()),

@@ -1,4 +1,5 @@
 internal import HTTP2
+internal import Octets
 internal import Reactor
 internal import TLS
 
@@ -18,9 +19,7 @@ extension CallerConnection {
             saidNoMore = true
             loop.kernel.shutdownWriting(descriptor)
             canRead = true
-            start = 0
-            end = 0
-            guard case .bytes(let count) = fill() else { return close() }
+            guard case .bytes(let count) = drain() else { return close() }
             drainLeft -= count
             expect(by: loop.now + DataLoop.lingerTimeout, kind: Deadline.close)
         }
@@ -58,9 +57,7 @@ extension CallerConnection {
             loop.kernel.shutdownWriting(descriptor)
         }
         for _ in 0..<Self.rounds {
-            start = 0
-            end = 0
-            switch fill() {
+            switch drain() {
             case .bytes(let count):
                 drainLeft -= count
                 if drainLeft < 0 { return close() }
@@ -69,6 +66,16 @@ extension CallerConnection {
             }
         }
         pumpLater()
+    }
+
+    /// Reads what nobody wants any more, and overwrites it: blocks are used again, and behind a token form that was refused it is the rest of
+    /// that form.
+    private func drain() -> Reading {
+        start = 0
+        end = 0
+        let reading = fill()
+        if case .bytes = reading, let block { UnsafeMutableRawBufferPointer(rebasing: block[..<end]).wipe() }
+        return reading
     }
 
     /// A request was taken, and its body has not come whole. Whoever sends a head without an end has asked for nothing yet.

@@ -40,8 +40,9 @@ extension CallerConnection {
         case .bytes: return nil
         case .notNow: return Exchange.Action.none
         case .blockFull:
+            guard upstream.end < data.limits.headerSize else { return .fault(Fault(.upstreamBigHead)) }
             let hasGrown = upstream.growBlock(to: min(upstream.end * 4, data.limits.headerSize))
-            return hasGrown ? nil : .fault(Fault(.upstreamBigHead))
+            return hasGrown ? nil : .fault(Fault(.outOfMemory, retryAfter: 1))
         case .noBuffer: return .fault(Fault(.outOfMemory, retryAfter: 1))
         case .ended, .truncated, .failed:
             let nothing = upstream.end == upstream.start

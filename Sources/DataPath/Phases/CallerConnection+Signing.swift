@@ -53,9 +53,10 @@ extension CallerConnection {
         guard !cursor.overflowed else { return nil }
         let bytes = cursor.written(in: buffers.scratch)
         // A head of its own: the loop's scratch stays the caller's.
-        var head = RequestHead(maxFields: 256)
+        let limits = data.limits.heads.forOwnHead
+        var head = RequestHead(maxFields: limits.fields)
         do throws(HeadFault) {
-            guard try head.parse(bytes.octets, limits: data.limits.heads.forOwnHead) == bytes.count else { return nil }
+            guard try head.parse(bytes.octets, limits: limits) == bytes.count else { return nil }
         } catch { return nil }
         func text(_ range: ByteRange) -> String { String(decoding: bytes[range], as: UTF8.self) }
         var headers: [(name: String, value: String)] = []
@@ -82,6 +83,6 @@ extension CallerConnection {
 extension HeadLimits {
     /// Our own fields stand in it beside the caller's.
     fileprivate var forOwnHead: HeadLimits {
-        HeadLimits(headSize: headSize * 2, fields: 256, target: headSize * 2)
+        HeadLimits(headSize: headSize * 2, fields: fields + 128, target: headSize * 2)
     }
 }

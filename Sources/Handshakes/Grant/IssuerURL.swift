@@ -115,6 +115,6 @@ extension IssuerURL {
 }
 
 extension IssuerURL: CustomStringConvertible {
-    /// Without the query, which may hold secrets.
+    /// As it is asked for, with its query, which may hold a secret: for the wire. A log or an error has `origin`.
     public var description: String { origin + path }
 }

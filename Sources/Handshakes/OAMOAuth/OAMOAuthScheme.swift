@@ -94,9 +94,8 @@ struct OAMOAuthScheme: Scheme {
     }
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
-        if case .tokenURL(let url) = settings.location, url == .unreadable {
-            throw .configuration(reason: "neither token_url nor issuer")
-        }
+        // Of `base_url` the address of the tokens is made.
+        if case .tokenURL(let url) = settings.location { try url.requireReadable("token_url or base_url") }
         if case .mobile(let mobile)? = settings.oracle?.issued {
             try mobile.service.requireReadable("service_endpoint")
         }

@@ -292,6 +292,7 @@ extension OAuth2Handshake {
             // The user is one of many: the issuer need not have refused our key, so the refusal is no reason to give up the others.
             if trip.user != nil { throw Self.userRefused }
             _ = try answer.grant(rejecting: "invalid_grant")
+            return answer
         }
         throw .internal(reason: "no signing key")
     }

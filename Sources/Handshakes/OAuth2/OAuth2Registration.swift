@@ -125,9 +125,9 @@ extension OAuth2Handshake {
         }
         let others = registration.metadata.first { $0.name == redirects }?.values ?? []
         body.member("token_endpoint_auth_method", authMethod)
-        body.list(
-            "grant_types", [settings.grant.registeredName] + (settings.grant.keepsRefreshToken ? ["refresh_token"] : [])
-        )
+        let grant = settings.grant.registeredName
+        let keepsAnother = settings.grant.keepsRefreshToken && grant != "refresh_token"
+        body.list("grant_types", [grant] + (keepsAnother ? ["refresh_token"] : []))
         if case .authorizationCode = settings.grant {
             body.list("response_types", ["code"])
             // Loopback with any port (RFC 8252 §7.3).

@@ -157,8 +157,9 @@ struct OAuth2Scheme: Scheme {
     // MARK: - For the gateway
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
-        if case .issuer(_, let url) = settings.location, url == .unreadable {
-            throw .configuration(reason: "neither token_url nor issuer")
+        switch settings.location {
+        case .tokenURL(let url): try url.requireReadable("token_url")
+        case .issuer(_, let url): try url.requireReadable("issuer")
         }
         return try settings.handshake(of: identity, statuses: statuses, world)
     }

@@ -9,7 +9,9 @@ enum SAMLAssertion {
         if text.first == UInt8(ascii: "<") { return encode(text) }
         var bare = text.filter { !$0.isJSONBlank }
         defer { bare.wipe() }
-        while bare.count % 4 != 0, !bare.contains(UInt8(ascii: "=")) { bare.append(UInt8(ascii: "=")) }
+        if !bare.contains(UInt8(ascii: "=")) {
+            while bare.count % 4 != 0 { bare.append(UInt8(ascii: "=")) }
+        }
         for index in bare.indices {
             if bare[index] == UInt8(ascii: "-") { bare[index] = UInt8(ascii: "+") }
             if bare[index] == UInt8(ascii: "_") { bare[index] = UInt8(ascii: "/") }
