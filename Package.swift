@@ -145,9 +145,10 @@ let package = Package(
         tests(
             "Keeping",
             [
-                "Configuration", "DataPath", "Fleet", "Gateway", "GoldenFiles", "HTTP1", "Handshakes", "HotCache",
+                "Audit", "Configuration", "DataPath", "Fleet", "Gateway", "GoldenFiles", "HTTP1", "Handshakes",
+                "HotCache",
                 "Numbers", "Octets", "Reactor", "Scenes", "ScriptedKernel", "ScriptedWorld", "TLS", "Telemetry",
-                "TokenStore", "Tokens",
+                "TemporaryFolder", "TokenStore", "Tokens",
             ]),
         tests(
             "Gateway",

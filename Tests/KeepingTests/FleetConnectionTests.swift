@@ -1,4 +1,5 @@
 import Configuration
+import Glibc
 import ScriptedKernel
 import ScriptedWorld
 import Synchronization
@@ -17,21 +18,25 @@ import Testing
         let connection: FleetConnection
         var told: [String] = []
         var received: [UInt8] = []
+        /// Called with each piece that has come.
+        var reads: () -> Void = {}
 
         init(
             _ address: SharedStore.Address = .unix(path: "/run/s"), password: (@Sendable () throws -> [UInt8])? = nil,
-            blocking: any BlockingWork = ImmediateWork()
+            blocking: any BlockingWork = ImmediateWork(), trust: TrustAnchors? = nil
         ) throws {
             loop = try Loop(name: "keeper", kernel: kernel)
             connection = try FleetConnection(
-                to: address, trust: nil, readPassword: password, loop: loop,
+                to: address, trust: trust, readPassword: password, loop: loop,
                 resolver: ScriptedNames([:]), blocking: blocking)
             connection.report = { [unowned self] event in
                 switch event {
                 case .prepared(let password):
                     told.append("prepared \(password.map { String(decoding: $0, as: UTF8.self) } ?? "-")")
                 case .connected: told.append("connected")
-                case .received(let bytes): received += bytes
+                case .received(let bytes):
+                    received += bytes
+                    reads()
                 case .lost(let fault): told.append("lost \(fault)")
                 case .woken: told.append("woken")
                 }
@@ -238,4 +243,63 @@ import Testing
         for _ in 0..<200 where scene.received.count < large.count { scene.turn() }
         #expect(scene.received == large && scene.told == ["connected"])
     }
+
+    // MARK: - In the middle of something
+
+    @Test func bytesThatAreSentBeforeTheConnectionStandsGoWithIt() throws {
+        let scene = try Scene()
+        scene.kernel.connectPlan = { _ in .silent }
+        let peer = try #require(scene.connect())
+        scene.connection.send(Array("early".utf8))
+        scene.turn()
+        #expect(peer.received.isEmpty && scene.told.isEmpty)
+        peer.accept()
+        scene.turn()
+        #expect(peer.takeText() == "early" && scene.told == ["connected"])
+    }
+
+    /// The user is in the middle of a command when the server turns out to be gone: it is told once, and after that.
+    @Test func aWriteThatFailsIsToldAfterwards() throws {
+        let scene = try Scene()
+        let peer = try #require(scene.connect())
+        peer.failWrites([EPIPE, EPIPE])
+        scene.connection.send([1])
+        scene.connection.send([2])
+        #expect(scene.told == ["connected"])
+        scene.turn()
+        #expect(scene.told == ["connected", "lost the server closed the connection"])
+        let next = try #require(scene.connect())
+        scene.connection.send([3])
+        scene.turn()
+        #expect(next.take() == [3], "nothing of the lost connection is left")
+    }
+
+    /// The server has sent more than is read, and whoever reads it has seen enough.
+    @Test(arguments: [1, 16]) func aUserThatClosesWhileItReadsHearsNothingMore(_ pieces: Int) throws {
+        let scene = try Scene()
+        let peer = try #require(scene.connect())
+        var count = 0
+        scene.reads = {
+            count += 1
+            if count == pieces { scene.connection.close() }
+        }
+        peer.send(Array(repeating: 7, count: 4 << 20))
+        scene.turn()
+        #expect(count == pieces && scene.told == ["connected"] && peer.isClosed)
+    }
+
+    @Test func aServerThatSpeaksNoTLSIsTold() throws {
+        let scene = try Scene(Self.loopback, trust: TrustAnchors([.system], systemFile: nil))
+        scene.connection.prepare()
+        scene.turn()
+        #expect(scene.told == ["prepared -"])
+        let peer = try #require(scene.connect())
+        #expect(scene.told.count == 1 && !peer.received.isEmpty, "a handshake has begun")
+        peer.send("-ERR this is no TLS\r\n")
+        scene.turn()
+        #expect(scene.told.count == 2 && scene.told[1].hasPrefix("lost TLS: "), "\(scene.told)")
+        #expect(scene.received.isEmpty && peer.isClosed)
+    }
+
+    private static let loopback = SharedStore.Address.server(Origin(scheme: .rediss, host: "127.0.0.1", port: 6379))
 }

@@ -156,6 +156,21 @@ import Testing
         #expect(scene.issuerCalls.count == calls, "the issuer is not asked any more")
     }
 
+    /// The issuer's answer comes when the login was cancelled: nobody is shown its code, and the issuer is not asked for what comes of it.
+    @Test func aLoginThatIsCancelledBeforeItsPageIsThereShowsNone() throws {
+        let scene = try scene()
+        scene.issuer = { _ in nil }
+        let flow = try begin(scene)
+        let request = try #require(scene.issuerCalls.last)
+        _ = scene.inKeeper { $0.cancelLogin(flow) }
+        scene.issuer = device.answer
+        try #require(scene.issuers.last).send(try #require(device.answer(request)))
+        scene.settle()
+        scene.pass(seconds: 30)
+        let told = try #require(report(scene, flow))
+        #expect(told.state == .cancelled && told.prompt == nil && scene.issuerCalls.count == 1)
+    }
+
     /// The terminal was closed: its page is not left open for ever. One that asks on is led to its end.
     @Test func aLoginThatNobodyAsksForIsGivenUp() throws {
         let scene = try scene(["i", "j"])

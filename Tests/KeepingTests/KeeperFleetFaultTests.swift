@@ -67,7 +67,7 @@ import Testing
             return issuer.answer(request)
         }
         #expect(status(scene) == 200)
-        #expect(scene.inKeeper { $0.fleet.late } == 1)
+        #expect(scene.inKeeper { $0.fleet.late } == 2, "the session, and the access token that came with it")
         #expect(server.sessions.count == 1)
     }
 

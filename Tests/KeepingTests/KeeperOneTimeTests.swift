@@ -10,17 +10,20 @@ import Testing
 /// Credentials that are good for one request, from the keeper's side: who gets one, and who is told what without a call to the issuer.
 @Suite struct KeeperOneTimeTests {
     /// Adobe, which numbers its media tokens.
-    private final class Adobe {
+    final class Adobe {
         var media = 0
         var registrations = 0
         var isSilent = false
         var rejectsStatement = false
+        /// Set: answers this instead.
+        var fails: String?
         /// Resources that are denied.
         var denied: (String) -> Bool = { _ in false }
         var preview = Wire.json(#"{"decisions":[{"resource":"CH1","authorized":true}]}"#)
 
         func answer(_ request: Request) -> String? {
             if isSilent { return nil }
+            if let fails { return fails }
             switch request.path.split(separator: "?")[0] {
             case "/o/client/register":
                 registrations += 1
@@ -42,13 +45,13 @@ import Testing
         }
     }
 
-    private static func plan(_ token: String = "", identity: String = "") -> String {
+    static func plan(_ token: String = "", identity: String = "", pace: String = "1000") -> String {
         """
         identities:
           tv:
             adobe_pass:
               {base_url: "http://127.0.0.1:9100", service_provider: NORTH1, mvpd: CableCo, software_statement: env:S,
-               domain_name: north.example, resource: "{path.1}", calls_per_second: 1000, burst: 1000\(identity)}
+               domain_name: north.example, resource: "{path.1}", calls_per_second: \(pace), burst: \(pace)\(identity)}
             token: {\(token)}
         routes:
           - {listen: "127.0.0.1:8080", to: "http://127.0.0.1:9000", use: tv, inject: {header: X-Media}}

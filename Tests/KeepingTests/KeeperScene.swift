@@ -1,3 +1,4 @@
+import Audit
 import Configuration
 import HTTP1
 import HotCache
@@ -48,10 +49,13 @@ final class KeeperScene {
     ///   - begun: where the clock stands, seconds.
     ///   - server: of the fleet that it is one of.
     ///   - slots: of the hot cache.
+    ///   - spans: where the spans of sampled requests and of their grants go.
+    ///   - events: what operators are told; nil: nobody reads it.
     init(
         _ yaml: String, loops count: Int = 1, store: MemoryStore? = nil, state: StoreHealth.State? = nil,
         secrets: Secrets = Secrets(), clock: UInt64 = 1_000_000_000_000, marksUnreadable: Bool = false,
-        fleet server: MemoryServer? = nil, blocking: any BlockingWork = ImmediateWork(), slots: Int = 256
+        fleet server: MemoryServer? = nil, blocking: any BlockingWork = ImmediateWork(), slots: Int = 256,
+        audit: AuditTrail? = nil, spans: SpanProcessor? = nil, events: EventLog? = nil
     ) throws {
         let loaded = Configuration.load(.text("name: gate\n" + yaml)) { secrets[$0] }
         #expect(loaded.errors.map(\.message) == [])
@@ -62,7 +66,8 @@ final class KeeperScene {
         let compiler = IdentityCompiler(
             environment: { secrets[$0] }, secretFiles: configuration.secretFiles, persists: store != nil)
         let identities = try compiler.compile(configuration.identities)
-        let log = LogThread(events: try Self.events.get(), format: .text)
+        let events = try events ?? Self.events.get()
+        let log = LogThread(events: events, format: .text)
         var gateway = GatewayCompiler(
             configuration: configuration, identities: identities, identityCompiler: compiler, cache: cache,
             loops: count, routeNames: log.routes, faultNames: log.faults)
@@ -71,12 +76,12 @@ final class KeeperScene {
         keeperLoop = try Loop(name: "keeper", kernel: keeperKernel, mailCapacity: 65_536)
         keeper = Keeper(
             KeeperParts(
-                executor: LoopExecutor(loop: keeperLoop), cache: cache, events: try Self.events.get(),
+                executor: LoopExecutor(loop: keeperLoop), cache: cache, events: events,
                 resolver: try Self.resolver.get(), blocking: blocking, identities: identities,
                 routes: gateway.keptRoutes, store: store, storeState: state ?? (store == nil ? .none : .serving),
                 markKey: try MarkKey(random: SeededRandom()),
                 random: SeededRandom(seed: Self.seeds.add(1, ordering: .relaxed).newValue),
-                subjects: SubjectBook.Limits(configuration)))
+                subjects: SubjectBook.Limits(configuration), audit: audit, spans: spans))
         let board = MetricBoard()
         let blocks = board.adopt(plan.metrics.schema, writers: count)
         var loops: [(kernel: FakeKernel, data: DataLoop)] = []
@@ -90,7 +95,8 @@ final class KeeperScene {
                     DataLoop(
                         index: index, loop: loop, plan: plan, reader: cache.makeReader(index), keeper: keeper,
                         metrics: LoopMetrics(plan: plan.metrics, block: blocks[index]), access: nil,
-                        events: try Self.events.get(), resolver: try Self.resolver.get(), random: SeededRandom(),
+                        traces: spans?.rings(count)[index],
+                        events: events, resolver: try Self.resolver.get(), random: SeededRandom(),
                         local: LocalAddresses([]),
                         census: nil)
                 ))

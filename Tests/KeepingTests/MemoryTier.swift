@@ -31,8 +31,25 @@ final class MemoryServer: Sendable {
         var spent: UInt32? = 0
         /// Attempts that were given back.
         var refunds = 0
+        /// Passwords that were sent and taken, and those that were refused.
+        var accepted = 0
+        var rejected = 0
+        /// The calls of the tier that get no answer until `goOn`.
+        var held: Set<Call> = []
+        var waiting: [@Sendable () -> Void] = []
+        /// Leases that were renewed.
+        var renewals = 0
+        /// The values that were published, by their names, and the answers to claims of some names.
+        var published: [SharedName: [UInt8]] = [:]
+        var claims: [SharedName: SharedClaim] = [:]
+        /// Sessions that were looked up.
+        var lookups = 0
+        /// The limits under which attempts were booked.
+        var limits: [UInt32] = []
+        /// The value under the name of every registration.
+        var value: SharedSession?
     }
-    enum Call { case claim, publish, turn, session, commit, offer, spend, spent }
+    enum Call { case claim, publish, turn, session, commit, offer, spend, spent, value }
     let state = Mutex(State())
 
     var sessions: [SharedName: SharedSession] {
@@ -58,6 +75,27 @@ final class MemoryServer: Sendable {
         }
     }
     func fault(of call: Call) -> SharedFault? { state.withLock { $0.faults[call] } }
+
+    /// Answers a call now, or when it may go on.
+    func answer(_ call: Call, _ work: @escaping @Sendable () -> Void) {
+        let isHeld = state.withLock { state in
+            guard state.held.contains(call) else { return false }
+            state.waiting.append(work)
+            return true
+        }
+        if !isHeld { work() }
+    }
+
+    func hold(_ calls: Set<Call>) { state.withLock { $0.held = calls } }
+
+    /// Answers what has waited.
+    func goOn() {
+        let waiting = state.withLock { state in
+            defer { (state.held, state.waiting) = ([], []) }
+            return state.waiting
+        }
+        for work in waiting { work() }
+    }
 
     func tell(_ news: FleetNews) {
         let listeners = state.withLock { state in
@@ -101,16 +139,28 @@ final class MemoryTier: SharedTier {
     // MARK: Values
 
     func claim(_ name: SharedName, unless refused: String?, isDead: Bool, completion: @escaping Answer<SharedClaim>) {
-        if let fault = server.fault(of: .claim) { return completion(.failure(fault)) }
-        if let claim = server.state.withLock({ $0.claim }) { return completion(.success(claim)) }
-        completion(.success(lease(name, spends: false).map { .lease($0) } ?? .busy))
+        server.answer(.claim) { [self] in
+            if let fault = server.fault(of: .claim) { return completion(.failure(fault)) }
+            if let claim = server.state.withLock({ $0.claims[name] ?? $0.claim }) {
+                // A gateway that has no use for a value has the right to make a new one.
+                if case .value(_, let identity, _) = claim, identity == refused {
+                } else {
+                    return completion(.success(claim))
+                }
+            }
+            completion(.success(lease(name, spends: false).map { .lease($0) } ?? .busy))
+        }
     }
-    func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) { completion(.success(nil)) }
+    func value(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
+        server.answer(.value) { [self] in completion(.success(server.state.withLock { $0.value })) }
+    }
     func publish(
         _ value: [UInt8], as identity: String, under lease: SharedLease, askedFor age: TimeSpan, for life: TimeSpan?,
         completion: @escaping Answer<Bool>
     ) {
         if let fault = server.fault(of: .publish) { return completion(.failure(fault)) }
+        guard server.leases[lease.name] == lease else { return completion(.success(false)) }
+        server.state.withLock { $0.published[lease.name] = value }
         release(lease)
         completion(.success(true))
     }
@@ -126,8 +176,11 @@ final class MemoryTier: SharedTier {
         completion(.success(.lease(lease, server.sessions[session])))
     }
     func session(_ name: SharedName, completion: @escaping Answer<SharedSession?>) {
-        if let fault = server.fault(of: .session) { return completion(.failure(fault)) }
-        completion(.success(server.sessions[name]))
+        server.answer(.session) { [self] in
+            server.state.withLock { $0.lookups += 1 }
+            if let fault = server.fault(of: .session) { return completion(.failure(fault)) }
+            completion(.success(server.sessions[name]))
+        }
     }
     func commit(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease, completion: @escaping Answer<Bool>
@@ -141,11 +194,15 @@ final class MemoryTier: SharedTier {
     func offer(
         _ session: SharedSession, _ name: SharedName, under lease: SharedLease?, completion: @escaping Answer<Bool>
     ) {
-        if let fault = server.fault(of: .offer) { return completion(.failure(fault)) }
-        if let found = server.sessions[name], found.version >= session.version { return completion(.success(false)) }
-        server.sessions[name] = session
-        server.tell(.session(name, version: session.version))
-        completion(.success(true))
+        server.answer(.offer) { [self] in
+            if let fault = server.fault(of: .offer) { return completion(.failure(fault)) }
+            if let found = server.sessions[name], found.version >= session.version {
+                return completion(.success(false))
+            }
+            server.sessions[name] = session
+            server.tell(.session(name, version: session.version))
+            completion(.success(true))
+        }
     }
     func endSession(_ name: SharedName, version: SessionVersion) {
         if let found = server.sessions[name] {
@@ -160,13 +217,17 @@ final class MemoryTier: SharedTier {
 
     // MARK: Leases and attempts
 
-    func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) { completion(.success(true)) }
+    func renew(_ lease: SharedLease, completion: @escaping Answer<Bool>) {
+        server.state.withLock { $0.renewals += 1 }
+        completion(.success(true))
+    }
     func release(_ lease: SharedLease) {
         server.state.withLock { if $0.leases[lease.name] == lease { $0.leases[lease.name] = nil } }
         if lease.spends { server.tell(.spending(lease.name, owner: lease.owner, isOver: true)) }
         server.tell(.released(lease.name))
     }
     func spend(_ attempt: SharedAttempt, limit: UInt32, completion: @escaping Answer<SharedVerdict>) {
+        server.state.withLock { $0.limits.append(limit) }
         if let fault = server.fault(of: .spend) { return completion(.failure(fault)) }
         completion(.success(server.state.withLock { $0.verdict } ?? .allowed))
     }
@@ -174,8 +235,8 @@ final class MemoryTier: SharedTier {
         if let fault = server.fault(of: .spent) { return completion(.failure(fault)) }
         completion(.success(server.state.withLock { $0.spent }))
     }
-    func accepted(_ account: SharedName) {}
-    func rejected(_ attempt: SharedAttempt) {}
+    func accepted(_ account: SharedName) { server.state.withLock { $0.accepted += 1 } }
+    func rejected(_ attempt: SharedAttempt) { server.state.withLock { $0.rejected += 1 } }
     func refund(_ attempt: SharedAttempt) { server.state.withLock { $0.refunds += 1 } }
     func reset(_ account: SharedName) {}
 }

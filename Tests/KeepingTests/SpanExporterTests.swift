@@ -4,6 +4,7 @@ import Synchronization
 import TLS
 import Testing
 
+@testable import DataPath
 @testable import Handshakes
 @testable import Keeping
 @testable import Reactor
@@ -25,7 +26,10 @@ import Testing
         private(set) var calls = 0
         private(set) var requests: [String] = []
 
-        init(headers: [(name: String, value: SecretSource)] = [], blocking: any BlockingWork = ImmediateWork()) throws {
+        init(
+            headers: [(name: String, value: SecretSource)] = [], blocking: any BlockingWork = ImmediateWork(),
+            proxy: ProxyPlan? = nil
+        ) throws {
             loop = try Loop(name: "keeper", kernel: kernel)
             events = try EventLog()
             exporter = SpanExporter(
@@ -34,7 +38,7 @@ import Testing
             destination = SpanDestination(
                 url: try #require(IssuerURL("http://127.0.0.1:4318/v1/traces")), headers: headers,
                 network: IssuerNetwork(
-                    minimumVersion: .v1_2, legacyTLS: false, timeout: 10_000_000_000, connections: 1,
+                    minimumVersion: .v1_2, legacyTLS: false, proxy: proxy, timeout: 10_000_000_000, connections: 1,
                     patience: 1_000_000_000, resolve: [:]))
             exporter.take(destination)
         }
@@ -51,7 +55,7 @@ import Testing
                 loop.turnOnce()
                 for peer in kernel.connections {
                     let text = peer.takeText()
-                    guard text.contains("POST /v1/traces HTTP/1.1\r\n") else { continue }
+                    guard text.contains("/v1/traces HTTP/1.1\r\n") else { continue }
                     requests.append(text)
                     calls += 1
                     if let status { peer.send("HTTP/1.1 \(status) Said\r\n\(fields)Content-Length: 0\r\n\r\n") }
@@ -138,6 +142,19 @@ import Testing
         var told: [String] = []
         while let event = scene.events.next() { told.append("\(event.message)") }
         #expect(told == Array(repeating: "spans cannot be exported", count: 3))
+    }
+
+    /// A proxy is told the whole address, and a collector that it is not for is reached without it.
+    @Test(arguments: [true, false]) func aCollectorMayStandBehindAProxy(_ isFor: Bool) throws {
+        let proxy = ProxyPlan(UpstreamEndpoint(host: "127.0.0.1", port: 3128), credential: nil) { host in
+            host == "127.0.0.1" && isFor
+        }
+        let scene = try Scene(proxy: proxy)
+        scene.leave(3)
+        #expect(scene.counts.count(of: .exported) == 3)
+        #expect(scene.kernel.connections.map { $0.address?.port } == [isFor ? 3128 : 4318])
+        let target = isFor ? "http://127.0.0.1:4318/v1/traces" : "/v1/traces"
+        #expect(scene.requests.first?.hasPrefix("POST \(target) HTTP/1.1\r\n") == true)
     }
 
     // MARK: - Headers
