@@ -167,7 +167,10 @@ import Testing
             _ = scene.inKeeper { $0.purge(scope) }
             told += log.acts()
         }
-        #expect(told == ["purge identity=o count=1", "purge route=r count=1", "purge count=1"])
+        // What was purged is held no more.
+        _ = scene.inKeeper { $0.purge(.everything) }
+        told += log.acts()
+        #expect(told == ["purge identity=o count=1", "purge route=r count=1", "purge count=1", "purge count=0"])
     }
 
     @Test func aPurgeOfNothingThatIsConfiguredIsNoAct() throws {

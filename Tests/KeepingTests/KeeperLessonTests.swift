@@ -68,7 +68,9 @@ import Testing
                 return keeper.routes[0].table.target(of: LearnedEntry(path: path, method: Array("GET".utf8))) == .open
             }
         }
-        #expect((LearnedTable.entryLimit..<LearnedTable.entryLimit + 10).allSatisfy(isKnown))
+        // Chance says whose place is taken, but nobody comes behind the tenth.
+        #expect(isKnown(LearnedTable.entryLimit + 9))
+        #expect((0..<LearnedTable.entryLimit).count(where: isKnown) >= LearnedTable.entryLimit - 10)
         #expect(!(LearnedTable.entryLimit + 10..<LearnedTable.entryLimit + 40).contains(where: isKnown))
         site.scene.pass(seconds: 1)
         #expect(site.status("o999") == 200 && isKnown(999))

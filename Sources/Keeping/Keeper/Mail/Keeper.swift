@@ -197,7 +197,10 @@ package actor Keeper: KeeperInbox {
                     keeper.apply(token.machine.timerFired(at: keeper.now), to: token)
                 }
             case .cancelTimer: token.alarm?.clear()
-            case .deleteRow: deleteRow(of: token)
+            case .deleteRow:
+                // Of what is purged, or ends with a login, nothing stays in memory either.
+                (token.line, token.landing) = (nil, nil)
+                deleteRow(of: token)
             case .discard: break
             case .report(let event): log(event, token)
             }

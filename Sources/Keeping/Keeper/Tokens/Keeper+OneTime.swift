@@ -35,7 +35,7 @@ extension Keeper {
 
     /// The fault that is known without asking the issuer; nil where there is none.
     private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
-        if let held = heldBack(identity) { return held.fault(of: identity.plan.name) }
+        if let held = heldBackHere(identity) { return held.fault(of: identity.plan.name) }
         if identity.policy.access.connectivity == .offline {
             return Fault(
                 .issuerUnavailable, retryAfter: 1, detail: "identity \(identity.plan.name) is configured to be offline")
@@ -45,13 +45,20 @@ extension Keeper {
         return Fault(.resourceDenied, detail: denial.reason)
     }
 
+    /// A login spares a password. It does not spare the statement by which the gateway registers, which is sent beside a login that stands.
+    private func heldBackHere(_ identity: KeptIdentity) -> HeldBack? {
+        if let held = heldBack(identity) { return held }
+        guard case .rejected? = attempts.heldBack(identity, sparesPassword: false) else { return nil }
+        return .rejected
+    }
+
     private func fetch(
         _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) async -> TokenAnswer {
         let environment = environment(of: identity, ticket: ticket)
         defer { release(environment.claimant) }
         await readMarked(of: identity)
-        if let held = heldBack(identity) { return .fault(held.fault(of: identity.plan.name)) }
+        if let held = heldBackHere(identity) { return .fault(held.fault(of: identity.plan.name)) }
         do throws(Handshakes.GrantFailure) {
             let token = try await handshake.credential(for: resource, environment: environment)
             let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
