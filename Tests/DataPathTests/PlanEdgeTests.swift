@@ -106,9 +106,7 @@ import Testing
     @Test func whatBeginsLikeAProxyHeaderIsNone() {
         let header = ProxyHeaderTests.binary([192, 0, 2, 7, 10, 0, 0, 1, 0x30, 0x39, 0, 80])
         func isRefused(_ octets: [UInt8]) -> Bool {
-            octets.withUnsafeBytes {
-                if case .refused = ProxyHeader.read($0, versions: [1, 2]) { true } else { false }
-            }
+            if case .refused = ProxyHeader.read(octets.span, versions: [1, 2]) { true } else { false }
         }
         #expect(!isRefused(header))
         for place in 1..<13 {

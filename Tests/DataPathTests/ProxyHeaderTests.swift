@@ -6,7 +6,7 @@ import Testing
 /// The PROXY header, byte by byte and as a listener takes it.
 @Suite struct ProxyHeaderTests {
     private func read(_ bytes: [UInt8], _ versions: Set<Int> = [1, 2]) -> ProxyHeader.Reading {
-        bytes.withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        ProxyHeader.read(bytes.span, versions: versions)
     }
 
     private func read(_ text: String, _ versions: Set<Int> = [1, 2]) -> ProxyHeader.Reading {

@@ -4,9 +4,9 @@
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHello(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))
-    let whole = bytes.withUnsafeBytes { ClientHello.read($0) }
+    let whole = ClientHello.read(bytes.span)
     let cut = bytes.isEmpty ? 0 : bytes.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xffff } % bytes.count
-    let part = bytes[..<cut].withUnsafeBytes { ClientHello.read($0) }
+    let part = ClientHello.read(bytes[..<cut].span)
     precondition(part == .incomplete || part == whole)
     precondition(whole != .incomplete || count < ClientHello.longest)
     guard case .complete(let hello) = whole else { return 0 }

@@ -7,14 +7,14 @@ import Reactor
 public func fuzzProxy(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))
     for versions in [[1], [2], [1, 2]] as [Set<Int>] {
-        let whole = bytes.withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        let whole = ProxyHeader.read(bytes.span, versions: versions)
         let cut = bytes.isEmpty ? 0 : bytes.reduce(0) { ($0 &* 31 &+ Int($1)) & 0xffff } % bytes.count
-        let part = bytes[..<cut].withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        let part = ProxyHeader.read(bytes[..<cut].span, versions: versions)
         precondition(part == .incomplete || part == whole)
         precondition(whole != .incomplete || count < ProxyHeader.longestBinary + 16)
         guard case .complete(let header) = whole else { continue }
         precondition(header.length > 0 && header.length <= count)
-        let exact = bytes[..<header.length].withUnsafeBytes { ProxyHeader.read($0, versions: versions) }
+        let exact = ProxyHeader.read(bytes[..<header.length].span, versions: versions)
         precondition(exact == whole)
         if case .caller(let address) = header.origin {
             precondition(address.family != .unix && [4, 16].contains(address.ipBytes.count))

@@ -15,7 +15,7 @@ import Testing
         return Array(bytes.prefix(max(0, count)))
     }
 
-    private func read(_ bytes: [UInt8]) -> ClientHello.Reading { bytes.withUnsafeBytes { ClientHello.read($0) } }
+    private func read(_ bytes: [UInt8]) -> ClientHello.Reading { ClientHello.read(bytes.span) }
 
     private static func expected(_ name: String?, _ protocols: [String] = ["h2", "http/1.1"]) -> ClientHello.Reading {
         var hello = ClientHello()

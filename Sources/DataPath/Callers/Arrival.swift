@@ -119,7 +119,7 @@ final class Arrival: Channel {
 
     private func readProxyHeader() -> Bool {
         guard let plan = listener.proxyProtocol else { return false }
-        switch ProxyHeader.read(input, versions: plan.versions) {
+        switch ProxyHeader.read(input.octets, versions: plan.versions) {
         case .incomplete: return readMore()
         case .refused:
             data.noteGlitch(.proxyHeader)
@@ -158,7 +158,7 @@ final class Arrival: Channel {
     // MARK: - TLS
 
     private func readHello() -> Bool {
-        switch ClientHello.read(input) {
+        switch ClientHello.read(input.octets) {
         case .incomplete: return readMore()
         case .notTLS:
             // Most often a request in clear text: somebody wrote http: where https: is needed.

@@ -75,7 +75,7 @@ extension Channel {
         guard let stream else { return message.withUnsafeBytes { send($0) } }
         var message = message
         return message.withUnsafeMutableBytes { bytes in
-            let end = endOfHead(UnsafeRawBufferPointer(bytes))
+            let end = endOfHead(UnsafeRawBufferPointer(bytes).octets)
             let head = UnsafeMutableRawBufferPointer(rebasing: bytes[..<end])
             bytesOut &+= UInt64(bytes.count)
             guard stream.send(response: head, ended: end == bytes.count) else { return false }
@@ -117,7 +117,7 @@ private func appendChunkFrame(
     if step.ended { ChunkedEncoder.appendEnd(raw.octets, trailers: step.trailers, drop: dropping, into: &suffix) }
 }
 
-private func endOfHead(_ bytes: UnsafeRawBufferPointer) -> Int {
+private func endOfHead(_ bytes: Span<UInt8>) -> Int {
     var index = 0
     while index + 4 <= bytes.count {
         if bytes[index] == 0x0d, bytes[index + 1] == 0x0a, bytes[index + 2] == 0x0d, bytes[index + 3] == 0x0a {

@@ -30,7 +30,7 @@ struct FieldSectionWatch {
 extension FieldSectionWatch {
     /// Takes what comes, in pieces of any size.
     @inline(__always)
-    mutating func pass(_ bytes: UnsafeRawBufferPointer) {
+    mutating func pass(_ bytes: Span<UInt8>) {
         var at = 0
         while true {
             let step = min(left, bytes.count &- at)

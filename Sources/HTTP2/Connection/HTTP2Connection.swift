@@ -108,7 +108,7 @@ extension HTTP2Connection {
     public func receive(_ bytes: UnsafeRawBufferPointer, now: UInt64) -> Bool {
         guard !failed else { return false }
         self.now = now
-        if role == .server { sections.pass(bytes) }
+        if role == .server { sections.pass(bytes.octets) }
         let explained = unexplained
         let taken = nghttp2_session_mem_recv(
             session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)

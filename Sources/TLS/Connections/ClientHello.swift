@@ -26,9 +26,9 @@ public struct ClientHello: Sendable, Equatable {
     static let longest = 16 * 1024
 
     /// Reads the hello at the front of `bytes`.
-    public static func read(_ bytes: UnsafeRawBufferPointer) -> Reading {
-        guard let first = bytes.first else { return .incomplete }
-        guard first == 22 else { return .notTLS }
+    public static func read(_ bytes: Span<UInt8>) -> Reading {
+        guard !bytes.isEmpty else { return .incomplete }
+        guard bytes[0] == 22 else { return .notTLS }
         if bytes.count > 1, bytes[1] != 3 { return .notTLS }
         // The message may be cut into records wherever the client likes.
         var message: [UInt8] = []
@@ -37,7 +37,7 @@ public struct ClientHello: Sendable, Equatable {
             let length = Int(bytes[at + 3]) << 8 | Int(bytes[at + 4])
             guard bytes[at] == 22, bytes[at + 1] == 3, length > 0, length <= 16384 else { return .unreadable }
             let available = min(length, bytes.count - at - 5)
-            message += bytes[(at + 5)..<(at + 5 + available)]
+            for index in (at + 5)..<(at + 5 + available) { message.append(bytes[index]) }
             at += 5 + available
             if message.count >= 4 {
                 let length = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
