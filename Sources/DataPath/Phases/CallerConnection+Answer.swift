@@ -204,19 +204,19 @@ extension CallerConnection {
             callerMinorVersion: exchange.request.minorVersion, close: false,
             upgrade: upstream.stream == nil, into: &cursor)
         guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
+        var accepted: [UInt8]?
+        if upstream.stream != nil {
+            // Its caller has sent no key to prove it with.
+            guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
+                return .fault(Fault(.malformedRequest))
+            }
+            accepted = answer
+        }
         upstream.start += exchange.answer.headLength
         exchange.answer.hasBegun = true
         exchange.request.keepsAlive = false
         exchange.record.answeredAt = loop.now
-        let sent: Bool
-        if upstream.stream == nil {
-            sent = send(cursor.written(in: buffers.scratch))
-        } else {
-            guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
-                return cutting(Fault(.malformedRequest))
-            }
-            sent = answer.withUnsafeBytes { send($0) }
-        }
+        let sent = accepted?.withUnsafeBytes { send($0) } ?? send(cursor.written(in: buffers.scratch))
         guard sent else { return closing() }
         beginTunnel()
         return .none

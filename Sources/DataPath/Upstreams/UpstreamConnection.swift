@@ -160,7 +160,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
                 compact()
                 switch fill() {
                 case .bytes: continue
-                case .notNow: return
+                case .notNow: return releaseEmptyBlock()
                 case .noBuffer: return lose(Fault(.outOfMemory, retry: .unsent, retryAfter: 1))
                 case .ended, .truncated, .failed, .blockFull:
                     return tryElsewhere(Fault(.upstreamClosed, retry: .unsent))
@@ -333,11 +333,19 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
             if !flush() { abandonOutput() }
             user?.upstreamReady(self)
         case .idle:
-            // Whatever arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
-            if canRead { close() }
+            // Whatever else arrives on an idle connection, the end or bytes that nobody asked for, ends its use.
+            if canRead, !tookTickets() { close() }
         case .connecting, .closed:
             break
         }
+    }
+
+    /// A TLS server sends session tickets when it likes (RFC 8446 §4.6.1), most often behind the handshake, where a connection that was
+    /// opened for a proof alone is idle already.
+    private func tookTickets() -> Bool {
+        guard tls != nil, case .notNow = fill() else { return false }
+        releaseEmptyBlock()
+        return true
     }
 
     package override func deadlinePassed(_ kind: UInt8) {

@@ -65,8 +65,9 @@ extension CertificateMint {
         guard host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x2c && $0 != 0x22 && $0 != 0x5c }) else {
             throw TLSFault(.configuration, "no certificate can be made for this host")
         }
+        // OpenSSL holds a subject against the authority's names, for which an address would be none that is allowed.
         let leaf = try Self.make(
-            subject: host.utf8.count <= 64 ? host : "host", issuer: certificate, subjectKey: leafKey, signingKey: key,
+            subject: host.utf8.count <= 64 && !isAddress ? host : "host", issuer: certificate, subjectKey: leafKey, signingKey: key,
             from: now - Self.leeway, to: min(now + Self.leafLife, notAfter),
             extensions: [
                 (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
