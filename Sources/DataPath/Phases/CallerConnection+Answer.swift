@@ -206,7 +206,7 @@ extension CallerConnection {
         guard !cursor.overflowed else { return .fault(Fault(.upstreamBigHead)) }
         var accepted: [UInt8]?
         if upstream.stream != nil {
-            // Its caller has sent no key to prove it with.
+            // The caller has sent no key of which the proof could be made.
             guard let answer = acceptWebSocket(cursor.written(in: buffers.scratch)) else {
                 return .fault(Fault(.malformedRequest))
             }

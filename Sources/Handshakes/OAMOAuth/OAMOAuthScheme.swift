@@ -94,7 +94,7 @@ struct OAMOAuthScheme: Scheme {
     }
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
-        // Of `base_url` the address of the tokens is made.
+        // The address of the tokens is made of `base_url` in the dialect of 12c.
         if case .tokenURL(let url) = settings.location { try url.requireReadable("token_url or base_url") }
         if case .mobile(let mobile)? = settings.oracle?.issued {
             try mobile.service.requireReadable("service_endpoint")

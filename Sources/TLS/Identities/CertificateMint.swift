@@ -67,8 +67,8 @@ extension CertificateMint {
         }
         // OpenSSL holds a subject against the authority's names, for which an address would be none that is allowed.
         let leaf = try Self.make(
-            subject: host.utf8.count <= 64 && !isAddress ? host : "host", issuer: certificate, subjectKey: leafKey, signingKey: key,
-            from: now - Self.leeway, to: min(now + Self.leafLife, notAfter),
+            subject: host.utf8.count <= 64 && !isAddress ? host : "host", issuer: certificate, subjectKey: leafKey,
+            signingKey: key, from: now - Self.leeway, to: min(now + Self.leafLife, notAfter),
             extensions: [
                 (NID_basic_constraints, "critical,CA:FALSE"), (NID_key_usage, "critical,digitalSignature"),
                 (NID_ext_key_usage, "serverAuth"),
