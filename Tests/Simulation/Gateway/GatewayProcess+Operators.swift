@@ -15,10 +15,6 @@ extension GatewayProcess {
         guard let gateway else { return }
         let (keeper, name, ordered) = (gateway.keeper, self.name, world.timeline.now)
         purgedAt = ordered
-        // A store that another process has cannot be purged by this one.
-        let isHealthy =
-            disk.isOnlyFull && (disk.isWell || bornAt < diskFullAt)
-            && !gateway.status().store.hasPrefix("not used")
         let done = UncheckedAction { [self] in
             lastPurge = Purge(orderedAt: ordered, answeredAt: world.timeline.now, process: name)
             guard thenCut else { return }
@@ -29,17 +25,27 @@ extension GatewayProcess {
         let failed: @Sendable (String) -> Void = { reason in
             let life = life.value
             life.world.verdicts.expect(
-                !isHealthy || !life.disk.isOnlyFull, .truth,
+                !life.disk.isOnlyFull, .truth,
                 "\(name) cannot purge on a disk that is no worse than full: \(reason)")
         }
+        let status = UncheckedReference(gateway)
         _ = gateway.keeperLoop.post {
+            // Asked on the loop, which may not have turned yet when the purge is ordered. A store that another process has cannot be purged
+            // by this one.
+            let isHealthy = life.value.canPurge && !status.value.status().store.hasPrefix("not used")
             keeper.assumeIsolated { keeper in
                 _ = keeper.purge(.everything)
                 // Where the answer is that not all of it went, nothing is promised.
-                keeper.whenErased { reason in if let reason { failed(reason) } else { done.run() } }
+                keeper.whenErased { reason in
+                    guard let reason else { return done.run() }
+                    if isHealthy { failed(reason) }
+                }
             }
         }
     }
+
+    /// The disk is no worse than full, and was not full before the process began.
+    private var canPurge: Bool { disk.isOnlyFull && (disk.isWell || bornAt < diskFullAt) }
 
     /// An answer of the issuer has been read; what it brings is on its way to the disk.
     func hasReadAnswer(ofLogin: Bool) {
