@@ -125,10 +125,7 @@ final class Person {
 
     private func needsLogin(_ number: Int) -> Bool {
         let gateway = world.gateways[number]
-        // A loop that has not turned yet answers nobody.
-        guard gateway.isServing, gateway.bornAt < world.timeline.now, let keeper = gateway.gateway?.keeper else {
-            return false
-        }
+        guard gateway.isServing, gateway.hasTurned, let keeper = gateway.gateway?.keeper else { return false }
         return keeper.assumeIsolated { keeper in
             keeper.identities.first { $0.plan.name == Self.client }.flatMap { keeper.loginNeed(of: $0) }?.word
                 == .needed

@@ -78,6 +78,8 @@ final class GatewayProcess {
     var isAlone: Bool { others.isEmpty }
     var gateway: Gateway? { running?.gateway }
     /// It takes callers: nobody stops it.
+    /// The loop of the process's keeper belongs to the simulation's thread: one that has not turned yet answers nobody.
+    var hasTurned: Bool { running?.hasTurned ?? false }
     var isServing: Bool { !isStopped && running.map { $0.gateway.isServing } ?? false }
 
     // MARK: - Life
@@ -353,7 +355,8 @@ final class GatewayProcess {
 
     /// Operators are told that the identity waits for them.
     func isQuarantined(_ identity: String) -> Bool {
-        gateway?.status().identities.first { $0.name == identity }?.isQuarantined == true
+        guard hasTurned else { return false }
+        return gateway?.status().identities.first { $0.name == identity }?.isQuarantined == true
     }
 
     /// A process that has been there all the time says of the fleet's server that it is of no use.

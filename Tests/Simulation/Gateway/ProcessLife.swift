@@ -124,6 +124,8 @@ final class ProcessLife {
         loops.first?.loop.turnOnce()
     }
 
+    var hasTurned: Bool { loops.first?.loop.isCurrent ?? false }
+
     func planStore() {
         guard let gateway, let store = gateway.store, store.hasWork, !storeWaits else { return }
         storeWaits = true
