@@ -241,16 +241,12 @@ final class Caller {
     private func lookAtRefusal(_ question: Question, _ status: Int) {
         guard world.mustSucceed, [401, 502].contains(status), question.method != "POST",
             let route = World.routes.first(where: { $0.name == question.route }),
-            ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process
-        else { return }
-        let (place, path) = (Refusals.Route(gateway: process.gateway, name: route.name), question.path ?? question.id)
-        let mayHold = world.refusals.mayHold(path, of: place, at: world.timeline.now)
-        defer { world.refusals.told(path, of: place, at: world.timeline.now) }
-        guard !mayHold, let time = world.refusals.first(of: question.id),
-            world.issuer.isAsked(by: process, for: route.client, before: time)
+            ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process,
+            let time = world.refusals.told(
+                question.id, gateway: process.gateway, client: route.client, at: world.timeline.now)
         else { return }
         world.verdicts.expect(
-            false, .servedToken,
+            !world.issuer.isAsked(by: process, for: route.client, before: time), .servedToken,
             "\(question.id) got the refusal of its first token while \(process) was asking for another one")
     }
 

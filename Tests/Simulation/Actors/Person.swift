@@ -166,7 +166,7 @@ final class Person {
         let disk = world.gateways[number].disk
         guard let since = standsSince, let family, World.hasStore(world.seed), disk.hasKeptItsWord,
             disk.mood == .well, world.redis?.showsLogins ?? true,
-            world.timeline.now > since + .seconds(place == nil ? 1 : 0)
+            world.timeline.now > since + .seconds(1)
         else { return false }
         return world.issuer.isRenewable(family)
     }
