@@ -193,7 +193,7 @@ import Testing
         let other = scene.call(from: "127.0.0.2")
         scene.settle()
         #expect(!other.isClosed)
-        // Whoever leaves makes room for the next one.
+        // A caller that leaves makes room for the next one.
         callers[0].finish()
         scene.settle()
         let fourth = scene.call()
@@ -202,7 +202,7 @@ import Testing
         scene.end()
     }
 
-    /// Behind a proxy the callers are counted for whom it speaks, when their header has come.
+    /// A proxy's callers are counted one by one, each when its header has come.
     @Test func callersBehindAProxyAreCountedForThemselves() throws {
         let scene = try counting(
             "listeners: {in: {address: \"127.0.0.1:8080\", proxy_protocol: {from: [10.0.0.0/8]}}}\n"

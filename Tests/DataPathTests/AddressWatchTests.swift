@@ -19,7 +19,7 @@ import Testing
             kernel.advance(by: nanoseconds)
             for _ in 0..<3 { loop.turnOnce() }
         }
-        // One may have come between the start's own reading and the subscription.
+        // An address may have come between the start's own reading and the subscription.
         pass(10_000_000)
         #expect(read.count == 1)
         for _ in 0..<5 { watch.ready(.readable) }

@@ -203,7 +203,7 @@ import Testing
         #expect(play.site.requests.withLock { $0.map(\.entrance) } == [.probes])
     }
 
-    /// What a browser came back with is longer than a head elsewhere may be, and still has its bound.
+    /// A browser's address from a login may be longer than a head elsewhere, and still has its bound.
     @Test func theSocketTakesLongerRequests() throws {
         let play = try Play(.socket)
         play.kernel.callerUser = geteuid()

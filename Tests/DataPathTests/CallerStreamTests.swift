@@ -53,7 +53,7 @@ import Testing
         #expect(!refused.isEmpty && refused.values.allSatisfy { $0 == 7 })
         #expect(scene.upstreams.count == 20 - refused.count && scene.upstreams.count > 1)
         #expect(scene.glitches(.streamLimit) == UInt64(refused.count))
-        // Whose answer is there makes room for the next one.
+        // A stream whose answer is there makes room for the next one.
         scene.upstreams[0].send(Wire.ok("x", "Connection: close\r\n"))
         scene.settle()
         let before = scene.upstreams.count
@@ -133,7 +133,7 @@ import Testing
         scene.end()
     }
 
-    /// What is owed to a caller that reads nothing is bounded.
+    /// Answers that wait for a caller that reads nothing are bounded.
     @Test func aFloodOfPingsEndsTheConnection() throws {
         let scene = try Scene(Plans.open())
         let caller = scene.call()

@@ -115,6 +115,6 @@ extension IssuerURL {
 }
 
 extension IssuerURL: CustomStringConvertible {
-    /// As it is asked for, with its query, which may hold a secret: for the wire. A log or an error has `origin`.
+    /// The whole URL as it is asked for. Its query may hold a secret, so that a log or an error shows `origin`.
     public var description: String { origin + path }
 }

@@ -198,7 +198,7 @@ package actor Keeper: KeeperInbox {
                 }
             case .cancelTimer: token.alarm?.clear()
             case .deleteRow:
-                // Of what is purged, or ends with a login, nothing stays in memory either.
+                // A token that is purged, or ends with its login, leaves no bytes in memory either.
                 (token.line, token.landing) = (nil, nil)
                 deleteRow(of: token)
             case .discard: break
