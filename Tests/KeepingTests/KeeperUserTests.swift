@@ -3,6 +3,7 @@ import Octets
 import ScriptedKernel
 import TLS
 import Testing
+import TokenStore
 
 @testable import DataPath
 @testable import Keeping
@@ -208,5 +209,26 @@ import Testing
         scene.settle()
         #expect(store.rows(RowKind.access).isEmpty)
         #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "c", "a"])
+    }
+
+    /// The store is looked through step by step, and a user comes before its row is reached.
+    @Test func aPurgedTokenIsNotFoundBeforeTheStoreHasForgottenIt() throws {
+        let names = Names()
+        names.lifetime = "3600"
+        let store = MemoryStore()
+        let scene = try scene(names, Self.plan("subjects: 1, new_subjects_per_second: 1000"), store: store)
+        for user in ["a", "b"] { #expect(ask(scene, user).status == 200) }
+        store.disk = .hung
+        store.start(.retain(kind: RowKind.owners) { _ in true }) { _ in }
+        store.disk = .good
+        scene.inKeeper { _ = $0.purge(.everything) }
+        scene.settle()
+        #expect(store.rows(RowKind.access).count == 1)
+        #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "a"])
+        store.thaw()
+        scene.pass(seconds: 1)
+        // What came meanwhile is worth less than a row too many.
+        #expect(store.rows(RowKind.access).isEmpty)
+        #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "a"])
     }
 }

@@ -1,5 +1,6 @@
 import Testing
 import TokenStore
+import Tokens
 
 @testable import Handshakes
 @testable import Keeping
@@ -39,10 +40,10 @@ import TokenStore
 
     @Test func jobsOfAPurgeWaitForEachOther() async {
         var erasures = Erasures()
-        let job = StoreJob.retain(kind: 1) { _ in true }
+        let all: @Sendable (AccessKey) -> Bool = { _ in true }
         erasures.begin()
-        #expect(erasures.add(job) == true)
-        #expect(erasures.add(job) == false, "the first is under way")
+        #expect(erasures.add(all) == true)
+        #expect(erasures.add(all) == false, "the first is under way")
         let purge = erasures.end()
         #expect(erasures.first != nil)
         erasures.removeFirst().ended(.success(()))
@@ -54,10 +55,10 @@ import TokenStore
     /// A disk that hangs must not let repeated purges grow without end: the one too many hears so, and the others are done.
     @Test func purgesBeyondTheBoundFailAtOnce() async {
         var erasures = Erasures()
-        let job = StoreJob.retain(kind: 1) { _ in true }
-        for number in 0..<16_384 { #expect(erasures.add(job) == (number == 0)) }
+        let all: @Sendable (AccessKey) -> Bool = { _ in true }
+        for number in 0..<16_384 { #expect(erasures.add(all) == (number == 0)) }
         erasures.begin()
-        #expect(erasures.add(job) == false)
+        #expect(erasures.add(all) == false)
         #expect(await erasures.end().outcome()?.kind == .queueFull)
         #expect(erasures.first != nil)
     }

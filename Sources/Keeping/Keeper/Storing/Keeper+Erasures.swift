@@ -39,11 +39,7 @@ extension Keeper {
 
     /// Access rows that memory does not know of, as those of users who have not been here since the start.
     func eraseAccess(where isMeant: @escaping @Sendable (AccessKey) -> Bool) {
-        guard let store else { return }
-        let job = StoreJob.retain(kind: RowKind.access) { row in
-            (try? KeyCodec.accessKey(row.key)).map { !isMeant($0) } ?? true
-        }
-        guard erasures.add(job) else { return }
+        guard let store, erasures.add(isMeant) else { return }
         start { keeper in
             while let job = keeper.erasures.first {
                 let outcome: Result<StoreReport, StoreFault> = await withCheckedContinuation { continuation in

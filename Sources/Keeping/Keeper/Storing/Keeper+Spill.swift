@@ -27,6 +27,10 @@ extension Keeper {
             token.recall?.waiting.append { fault in work(self, fault) }
             return
         }
+        guard !erasures.cover(token.key) else {
+            takeBack(nil, for: token)
+            return work(self, nil)
+        }
         let number = health.nextLookup()
         var recall = KeptRecall(number: number, waiting: [{ fault in work(self, fault) }])
         // The token is held until the alarm fires or is closed, though it may have been forgotten before.
