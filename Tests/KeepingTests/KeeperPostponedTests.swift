@@ -49,6 +49,18 @@ import Testing
         scene.inKeeper { $0.catalogue.alarm?.action() }
     }
 
+    /// Another request finds no token while a wider one is on its way, as when its record has fallen out of the cache.
+    @Test func aMissGivesNobodyWhoWaitsForMoreTheTokenThatIsTooLittle() throws {
+        let (scene, callers) = try waiting()
+        let asked = scene.upstreamCalls.count
+        scene.inKeeper { keeper in keeper.needed(keeper.tokens.all.inOrder[0].slot, from: 0) }
+        scene.settle()
+        #expect(callers.map(\.status) == [nil, nil] && scene.upstreamCalls.count == asked)
+        scene.issuers[1].send(Wire.bearer("t-a"))
+        scene.settle()
+        #expect(callers[0].status == 200)
+    }
+
     @Test func aRequestThatWaitsForAnotherGrantIsAnsweredWhenTheTokenGoes() throws {
         let (scene, callers) = try waiting()
         reload(scene, routes: [])

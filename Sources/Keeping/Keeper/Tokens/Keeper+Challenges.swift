@@ -37,18 +37,21 @@ extension Keeper {
         if token.lacksCallerToken, token.machine.servedGeneration(at: now) == nil {
             return order(.settled(slot: slot, .gone), to: loop)
         }
-        guard needsRecall(token) else {
-            borrow(for: token)
-            token.noteMiss(at: now)
-            apply(token.machine.missed(from: loop, at: now), to: token)
-            return
-        }
+        guard needsRecall(token) else { return missed(token, from: loop) }
         recall(token) { keeper, fault in
             if let fault { return keeper.order(.settled(slot: slot, .fault(fault)), to: loop) }
-            keeper.borrow(for: token)
-            token.noteMiss(at: keeper.now)
-            keeper.apply(token.machine.missed(from: loop, at: keeper.now), to: token)
+            keeper.missed(token, from: loop)
         }
+    }
+
+    /// An answer is for those who found no token, and for none who waits with a challenge: what is held now is what that challenge was to.
+    private func missed(_ token: KeptToken, from loop: Int) {
+        borrow(for: token)
+        token.noteMiss(at: now)
+        let outcome = apply(token.machine.missed(from: loop, at: now), to: token, direct: true)
+        guard let outcome else { return }
+        resources.traces?.forget(token.slot)
+        order(.settled(slot: token.slot, tokenAnswer(outcome, of: token)), to: loop)
     }
 
     /// A request whose realm is not known, or whose token has to be fetched with a challenge.
