@@ -280,16 +280,32 @@ import Testing
         #expect(bench.challenge(0, report, at: 5) == ["fly #1 steppedUp"])
     }
 
-    @Test func aWiderScopeIsAskedForBesideThoseThatAnotherGatewayHasGot() {
+    /// Holds a token of another gateway, to which the issuer gave more than anybody may ask for.
+    private static func sharing() -> Bench {
         var bench = Bench(AccessTokenPolicy(persist: false, allowedScopes: ["a", "b"]))
         _ = bench.miss(0, at: 0)
         var grant = bench.grant(at: 0)
-        // The issuer gave the other gateway more than anybody may ask for.
         (grant.asked, grant.granted, grant.isShared) = ([], ["a", "x"], true)
         _ = bench.machine.landed(bench.token(1), grant, at: 0)
-        let report = ChallengeReport(generation: grant.generation, demand: .lacking(["b"]))
+        return bench
+    }
+
+    @Test func aWiderScopeIsAskedForBesideThoseThatAnotherGatewayHasGot() {
+        var bench = Self.sharing()
+        let report = ChallengeReport(generation: bench.generation, demand: .lacking(["b"]))
         #expect(bench.challenge(0, report, at: 5) == ["fly #2 steppedUp"])
         #expect(bench.machine.flight?.scopes == ["a", "b"])
+    }
+
+    /// The other gateways would have the narrower token from it, and be challenged for what they had.
+    @Test func neitherARenewalNorARefusalNarrowsWhatAnotherGatewayHasGot() {
+        var bench = Self.sharing()
+        let report = ChallengeReport(generation: bench.generation)
+        #expect(bench.challenge(0, report, at: 5) == ["unpublish", "fly #2 challenged"])
+        #expect(bench.machine.flight?.scopes == ["a"])
+        bench = Self.sharing()
+        #expect(bench.due(bench.generation, at: 80) == ["fly #2 refreshAhead"])
+        #expect(bench.machine.flight?.scopes == ["a"])
     }
 
     @Test func scopesThatWereAskedForAreNotAskedForAgainInVain() {

@@ -115,11 +115,7 @@ extension AccessTokenMachine {
         guard windows.pass(at: report.target, hadTaken: report.hadTaken, now: now) else { return refuse(loop) }
         if report.demand.level != nil { futile[route]?.stepUpsLeft -= 1 }
         waiters = .loop(loop)
-        // The scopes that another gateway got are asked for again: else two gateways that are challenged for different scopes would take
-        // them from each other, with a grant each time. A borrowed token's scopes stay with its lender.
-        let isOfOthers = report.demand.lacksScope && held.grant.isShared
-        let ofOthers = isOfOthers ? held.grant.granted.scopes.filter(policy.allowedScopes.scopes.contains) : []
-        return start(.steppedUp, for: report.demand, along: report.along.union(ScopeSet(ofOthers)), at: now)
+        return start(.steppedUp, for: report.demand, along: report.along, at: now)
     }
 
     /// The grant for a demand does not meet it. An upstream that asks for more each time must not have a grant for each request.

@@ -73,7 +73,7 @@ extension AccessTokenMachine {
     ) -> [Action] {
         lastFlight += 1
         pause?.isWanted = false
-        let asked = scopes.union(demand.scopes).union(along)
+        let asked = scopes.union(demand.scopes).union(along).union(scopesOfOthers)
         // To a renewal any token of the key is welcome; those who wait after a challenge have their one replay with what it brings.
         let owed: ScopeSet =
             switch reason {
@@ -89,6 +89,13 @@ extension AccessTokenMachine {
                 .saturatingAdd(policy.acquireTimeout))
         self.flight = flight
         return [.startFlight(flight)]
+    }
+
+    /// The scopes that another gateway got are asked for again, by a renewal, too: else gateways that are challenged for different scopes would
+    /// take them from each other, with a grant each time. A borrowed token's scopes stay with its lender.
+    private var scopesOfOthers: ScopeSet {
+        guard let held, held.grant.isShared else { return [] }
+        return ScopeSet(held.grant.granted.scopes.filter(policy.allowedScopes.scopes.contains))
     }
 
     /// Whether another process's token may end the flight that is under way.
