@@ -229,7 +229,7 @@ final class Caller {
         }
         lookAtRefusal(question, answer.status)
         if answer.status == 503, answer.body.contains(canary: "problems/login-required"), let talk {
-            for person in world.persons { person.isSaidToBeMissing(by: talk.wire?.process) }
+            for person in world.persons { person.isSaidToBeMissing(by: talk.wire?.process, askedAt: question.sentAt) }
         }
         world.verdicts.expect(
             !answer.body.contains(canary: Tokens.canary)
@@ -241,12 +241,16 @@ final class Caller {
     private func lookAtRefusal(_ question: Question, _ status: Int) {
         guard world.mustSucceed, [401, 502].contains(status), question.method != "POST",
             let route = World.routes.first(where: { $0.name == question.route }),
-            ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process,
-            let time = world.refusals.told(
-                question.id, gateway: process.gateway, client: route.client, at: world.timeline.now)
+            ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process
+        else { return }
+        let (place, path) = (Refusals.Route(gateway: process.gateway, name: route.name), question.path ?? question.id)
+        let mayHold = world.refusals.mayHold(path, of: place, at: world.timeline.now)
+        defer { world.refusals.told(path, of: place, at: world.timeline.now) }
+        guard !mayHold, let time = world.refusals.first(of: question.id),
+            world.issuer.isAsked(by: process, for: route.client, before: time)
         else { return }
         world.verdicts.expect(
-            !world.issuer.isAsked(by: process, for: route.client, before: time), .servedToken,
+            false, .servedToken,
             "\(question.id) got the refusal of its first token while \(process) was asking for another one")
     }
 
@@ -275,8 +279,8 @@ final class Caller {
             return world.tokens.revocations(of: route.client, since: now - min(now, hold)) > 0
         }
         let revocations = world.tokens.revocations(of: route.client, since: now - min(now, .seconds(5)))
-        // The request's one replay was for a token that was taken away, and the token that it went out with is good for less.
-        if status == 403, let path = question.path, Place.wide[path] != nil { return revocations > 0 }
+        // Of the two tokens that a request has, one was good for less, and one was taken away.
+        if let path = question.path, Place.wide[path] != nil { return revocations > 0 }
         // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
         if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }
         // Users come to one gateway and to another: the token that the fleet has beside the refused one may be as old.

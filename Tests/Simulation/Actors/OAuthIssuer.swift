@@ -130,8 +130,10 @@ final class OAuthIssuer {
         if client != Person.client {
             looksAtGrants(client, form.scopes, wire, process, beganAt: arrival.spokeAt)
         }
+        // An issuer that gives what its APIs do not take yet is a busy one: meanwhile requests of several paths come to wait for it.
+        let pause: UInt64 = world.tokens.isNextDead(of: client) ? draw.below(.milliseconds(400)) : 0
         let answer = self.answer(kind, client, form, wire, process)
-        let delay = .milliseconds(1) + draw.below(.milliseconds(20))
+        let delay = .milliseconds(1) + draw.below(.milliseconds(20)) + pause
         switch mood {
         case .silence: return
         case .late(let extra):

@@ -23,6 +23,8 @@ final class Person {
     private var nextFamily: String?
     private var isOver = false
     private var lastLoginAt: UInt64 = 0
+    /// Since when, in nanoseconds, a process tells operators that no login is needed, where a caller has heard otherwise.
+    private var contradictedAt: [ProcessName: UInt64] = [:]
 
     private struct Errand {
         let flow: String
@@ -151,13 +153,20 @@ final class Person {
     }
 
     /// A caller was told that somebody has to log in: operators have to be told so as well.
-    func isSaidToBeMissing(by process: ProcessName?) {
+    func isSaidToBeMissing(by process: ProcessName?, askedAt: UInt64) {
         // An answer of a moment ago may be about the time before a login.
         guard let process, cares(for: process.gateway), world.gateways[process.gateway].name == process,
             errand == nil, world.timeline.now > lastLoginAt + .seconds(3)
         else { return }
+        guard !needsLogin(process.gateway), world.gateways[process.gateway].isServing else {
+            contradictedAt[process] = nil
+            return
+        }
+        // The login may have been found while the answer was on its way: whoever asks afterwards has to be told the same as operators.
+        let since = contradictedAt[process] ?? world.timeline.now
+        contradictedAt[process] = since
         world.verdicts.expect(
-            needsLogin(process.gateway) || !world.gateways[process.gateway].isServing, .truth,
+            askedAt <= since, .truth,
             "\(process) tells callers that \(Self.client) has to log in, and operators that no login is needed")
     }
 
@@ -166,7 +175,7 @@ final class Person {
         let disk = world.gateways[number].disk
         guard let since = standsSince, let family, World.hasStore(world.seed), disk.hasKeptItsWord,
             disk.mood == .well, world.redis?.showsLogins ?? true,
-            world.timeline.now > since + .seconds(1)
+            world.timeline.now > since + .seconds(place == nil ? 1 : 0)
         else { return false }
         return world.issuer.isRenewable(family)
     }

@@ -1,28 +1,36 @@
 /// Requests whose credential an API has refused: the truth that answers to their callers are compared with.
 struct Refusals {
     private var refusals: [String: (count: Int, at: UInt64)] = [:]
-    /// When a caller last had an API's refusal, by gateway and client: from then on the gateway may hold grants back for a while.
-    private var lastTold: [Place: UInt64] = [:]
+    /// When a caller last had an API's refusal: from then on the gateway may hold grants back for a while.
+    private var lastTold: [Route: [String: UInt64]] = [:]
 
-    private struct Place: Hashable {
+    struct Route: Hashable {
         let gateway: Int
-        let client: String
+        let name: String
     }
 
-    /// Nanoseconds for which the refusals of one path may keep a gateway from granting for others, at most.
+    /// Nanoseconds for which refusals may keep a gateway from granting anew, at most.
     private static let hold: UInt64 = .seconds(45)
+    /// So many paths of a route hold all of it.
+    private static let pathsThatHold = 3
 
-    mutating func note(_ id: String, at now: UInt64) {
-        refusals[id] = ((refusals[id]?.count ?? 0) + 1, now)
+    /// - Parameter time: when the refusal leaves the API.
+    mutating func note(_ id: String, at time: UInt64) {
+        refusals[id] = ((refusals[id]?.count ?? 0) + 1, time)
+    }
+
+    /// When an API refused a request, where that was the first refusal of it.
+    func first(of id: String) -> UInt64? {
+        guard let refusal = refusals[id], refusal.count == 1 else { return nil }
+        return refusal.at
     }
 
     /// A caller has the refusal, or what the gateway makes of it.
-    /// - Returns: when the API refused it, where that was the first refusal of the request and nothing holds grants back; else nil.
-    mutating func told(_ id: String, gateway: Int, client: String, at now: UInt64) -> UInt64? {
-        guard let refusal = refusals[id] else { return nil }
-        let place = Place(gateway: gateway, client: client)
-        let last = lastTold.updateValue(now, forKey: place)
-        guard refusal.count == 1, last.map({ now > $0 + Self.hold }) ?? true else { return nil }
-        return refusal.at
+    mutating func told(_ path: String, of route: Route, at now: UInt64) { lastTold[route, default: [:]][path] = now }
+
+    /// Whether what callers were told so far may keep a gateway from granting for a path.
+    func mayHold(_ path: String, of route: Route, at now: UInt64) -> Bool {
+        let told = (lastTold[route] ?? [:]).filter { $0.value + Self.hold > now }
+        return told[path] != nil || told.count >= Self.pathsThatHold
     }
 }

@@ -47,6 +47,8 @@ final class Tokens {
         doomed.insert(client)
     }
 
+    func isNextDead(of client: String) -> Bool { doomed.contains(client) }
+
     func give(to client: String, scopes: Set<Substring> = [], gateway: Int, now: UInt64, life: UInt64) -> Access {
         var token = Access(
             text: secret("at"), client: client, scopes: scopes, gateway: gateway, given: now, end: now + life)

@@ -56,6 +56,13 @@ extension GatewayProcess {
             case .kill: kill()
             case .powerCut: cutPower()
             case .purge: purge()
+            case .purgeThenRestart:
+                let name = self.name
+                purge()
+                // Behind the moment in which whoever logs in has been told of it, and before requests have the login's row written anew.
+                world.timeline.after(.milliseconds(550) + draw.below(.milliseconds(400))) { [self] in
+                    if self.name == name { restart(overlaps: false) }
+                }
             case .reload: reload()
             }
         }

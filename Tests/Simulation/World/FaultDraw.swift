@@ -21,7 +21,7 @@ enum FaultTheme: CaseIterable {
         // Passwords that are refused, and processes that begin beside a disk that does not answer.
         case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]
         // What a person's login brings, on its way to the disk and afterwards.
-        case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39, 40, 40]
+        case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39, 39, 40]
         case .processes: [38, 38, 3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
         }
     }
@@ -30,7 +30,7 @@ enum FaultTheme: CaseIterable {
     /// oftener.
     private static let alone: [FaultTheme] = [
         .credentials, .disk, .network, .processes, .handOvers, .marks, .marks, .purges, .purges, .purges, .purges,
-        .purges, .logins, .logins,
+        .purges, .logins, .logins, .logins,
     ]
     private static let inFleet: [FaultTheme] = [
         .credentials, .disk, .fleet, .fleet, .forgeries, .network, .processes, .handOvers, .marks, .marks, .logins,
@@ -143,7 +143,10 @@ extension Fault.Kind {
         case 37: .upgrade(gateway, .whileOldEnds)
         case 40: .sessionsRot(gateway)
         case 38: .atNextAnswer(gateway, draw.element(of: Fault.Blow.allCases), ofLogin: false)
-        case 39: .atNextAnswer(gateway, draw.element(of: [.purge, .purge, .kill, .powerCut]), ofLogin: true)
+        case 39:
+            .atNextAnswer(
+                gateway, draw.element(of: [.purge, .purgeThenRestart, .purgeThenRestart, .kill, .powerCut]),
+                ofLogin: true)
         case 35: .slowDisk(gateway: gateway, .milliseconds(100) + draw.below(.milliseconds(600)))
         case 34: .logIn(gateway, anew: !draw.once(in: 3))
         default: .descriptors(gateway: gateway, loop: draw.below(World.loops + 1))

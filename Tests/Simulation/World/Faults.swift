@@ -46,7 +46,8 @@ struct Fault: CustomStringConvertible {
         case reload(Int)
         /// The power may be cut in the moment in which the purge is answered.
         case purge(Int, thenCut: Bool)
-        /// Something happens to a gateway in the moment in which it has read an answer of the issuer, and not before.
+        /// Something happens to a gateway in the moment in which it has read an answer of the issuer, and not before. For one of a login the
+        /// person begins one.
         case atNextAnswer(Int, Blow, ofLogin: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
         /// Whatever the store has to write takes this much longer, in nanoseconds.
@@ -86,7 +87,11 @@ struct Fault: CustomStringConvertible {
     }
 
     /// What befalls a gateway at a moment that something else chooses.
-    enum Blow: CaseIterable { case kill, powerCut, purge, reload }
+    enum Blow: CaseIterable {
+        case kill, powerCut, purge, reload
+        /// What the purge has left is seen by the process that comes after it.
+        case purgeThenRestart
+    }
 
     let number: Int
     let kind: Kind
@@ -209,6 +214,7 @@ struct FaultPlan {
         case .purge(let gateway, let thenCut): world.gateways[gateway].purge(thenCut: thenCut)
         case .atNextAnswer(let gateway, let blow, let ofLogin):
             world.gateways[gateway].atNextAnswer = (blow, ofLogin)
+            if ofLogin { world.persons.first { $0.cares(for: gateway) }?.logInAnew(at: gateway) }
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
         case .slowDisk(let gateway, let nanoseconds): world.gateways[gateway].disk.slowness = nanoseconds
         case .fullDisk(let gateway, let left): world.gateways[gateway].fillDisk(but: left)
