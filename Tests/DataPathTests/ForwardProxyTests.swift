@@ -164,6 +164,7 @@ import Testing
         let frames = Frames.read(caller.received).filter { $0.stream == 1 }
         let body = String(decoding: frames.filter { $0.type == 0 }.flatMap(\.payload), as: UTF8.self)
         #expect(body.contains("problems/connect-refused") && frames.map(\.type) == [1, 0, 3])
+        #expect(body.contains("an intercepted host needs HTTP/1.1 to the proxy, without TLS"))
         // The answer is whole; the rest of a request that did not end is not wanted (RFC 9113 §8.1).
         #expect(frames.map { $0.flags & 1 } == [0, 1, 0] && frames.last?.payload == [0, 0, 0, 0])
         play.scene.end()

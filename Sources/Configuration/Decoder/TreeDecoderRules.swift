@@ -199,6 +199,7 @@ extension TreeDecoder {
             error("'routes' is empty, so there is nothing to serve", root.mark("routes"))
         }
         checkAdminAddress(configuration)
+        checkListenersAreNamed(configuration)
         checkServedHosts(configuration)
         for identity in configuration.identities { identity.scheme.check(configuration, of: identity, findings) }
         guard configuration.store.path == nil else { return }
@@ -206,6 +207,14 @@ extension TreeDecoder {
             warning(
                 "identity '\(identity.name)' sends a password and there is no 'store': after a restart a refused one is tried again",
                 identity.mark)
+        }
+    }
+
+    private func checkListenersAreNamed(_ configuration: Configuration) {
+        let named = Set(configuration.routes.flatMap(\.listen))
+        for listener in configuration.listeners where !named.contains(listener.name) {
+            warning(
+                "listener '\(listener.name)' is not opened: no route has it in 'listen'", listener.mark)
         }
     }
 

@@ -133,7 +133,10 @@ extension CallerConnection {
     /// Says that the tunnel stands, and is itself at its other end.
     private func intercept(_ destination: Destination, for route: RoutePlan) {
         // Inside of a stream of HTTP/2, or of another TLS connection, ours would need a wire of its own.
-        guard stream == nil, tls == nil else { return answer(Fault(.connectRefused)) }
+        guard stream == nil, tls == nil else {
+            return answer(
+                Fault(.connectRefused, detail: "an intercepted host needs HTTP/1.1 to the proxy, without TLS"))
+        }
         let sent = Self.established.withUnsafeBytes { send($0) }
         guard sent else { return close() }
         exchange.answer.status = 200

@@ -45,7 +45,7 @@ extension Fault {
         case .traceRefused:
             .init(405, "trace-refused", "TRACE is refused where a credential would go", "http_request_denied")
         case .connectRefused:
-            .init(405, "connect-refused", "CONNECT needs a listener in forward proxy mode", closes: true)
+            .init(405, "connect-refused", "CONNECT is not taken here", closes: true)
         case .originFormRefused:
             .init(
                 400, "origin-form-refused", "This is a proxy: the request must name its host in its target",

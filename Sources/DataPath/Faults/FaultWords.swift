@@ -23,7 +23,8 @@ extension Fault.Kind {
             "The request's body is larger than limits.body_size, or than on_rejected.max_body where a signature covers the body."
         case .traceRefused:
             "TRACE would show the credential to whoever sent it, so it is refused on a route with an identity."
-        case .connectRefused: "CONNECT came to a listener that is not in a proxy mode."
+        case .connectRefused:
+            "CONNECT came to a listener that is not in forward proxy mode, or over HTTP/2 or TLS for a host whose TLS is intercepted."
         case .originFormRefused: "A listener in forward proxy mode was spoken to as if it were the server itself."
         case .destinationRefused:
             "No route matches, and the address that was asked for is loopback, link-local, this machine's own or a cloud's metadata."
@@ -103,7 +104,8 @@ extension Fault.Kind {
         case .bigHead: "Raise limits.header_size or limits.headers."
         case .bigBody: "Raise limits.body_size, or on_rejected.max_body for routes that sign."
         case .traceRefused: "Use another method."
-        case .connectRefused: "Set mode: forward_proxy on the listener, or have the caller send plain requests."
+        case .connectRefused:
+            "Set mode: forward_proxy on the listener, or have the caller send plain requests; for an intercepted host, have it speak HTTP/1.1 to the proxy, without TLS."
         case .originFormRefused: "Set the gateway as the caller's proxy, or use mode: gateway on the listener."
         case .destinationRefused: "Write a route for the host, if it is meant to be reached."
         case .noRoute:

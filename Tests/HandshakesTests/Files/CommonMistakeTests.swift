@@ -51,6 +51,10 @@ import Testing
             "12:5 error 'health' must be 'off', or a map (path, interval, timeout, healthy, …), not '/healthz'; write {path: /healthz}"
         ),
         (
+            "routes:", "listeners:\n  other: {address: \"127.0.0.1:8081\"}\nroutes:",
+            "8:3 warning listener 'other' is not opened: no route has it in 'listen'"
+        ),
+        (
             "routes:", "include: conf.d/none.yaml\nroutes:",
             "7:10 error 'include' of ./conf.d/none.yaml: No such file or directory"
         ),
