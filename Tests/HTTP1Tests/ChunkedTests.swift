@@ -116,6 +116,29 @@ private func decode(_ input: String, limits: ChunkLimits = ChunkLimits(), step: 
         #expect(!result.isDone && result.fault == nil)
     }
 
+    /// The semicolon counts, and blanks before it.
+    @Test(arguments: [("5;ab", 3), ("5 ;ab", 4), ("5;", 1), ("5 \t;", 3)])
+    func anExtensionIsCountedWhole(line: String, count: Int) {
+        let input = line + "\r\nhello\r\n0\r\n\r\n"
+        #expect(decode(input, limits: ChunkLimits(chunkExtension: count), step: 1).isDone)
+        #expect(decode(input, limits: ChunkLimits(chunkExtension: count - 1), step: 1).fault == .extensionTooLong)
+    }
+
+    /// A size line may take 16 octets, and twice as much again as the body that it carries.
+    @Test(arguments: [1, 5, 10])
+    func aSizeLineIsExcusedByItsBody(body: Int) {
+        let limits = ChunkLimits(overhead: 0)
+        func input(_ octets: Int) -> String {
+            let size = String(body, radix: 16)
+            let line = size + ";" + String(repeating: "x", count: octets - size.utf8.count - 1)
+            return line + "\r\n" + String(repeating: "a", count: body) + "\r\n0\r\n\r\n"
+        }
+        #expect(decode(input(2 * body + 16), limits: limits, step: 7).isDone)
+        #expect(decode(input(2 * body + 17), limits: limits, step: 7).fault == .overheadTooLarge)
+        #expect(decode(input(2 * body + 20), limits: ChunkLimits(overhead: 4), step: 7).isDone)
+        #expect(decode(input(2 * body + 21), limits: ChunkLimits(overhead: 4), step: 7).fault == .overheadTooLarge)
+    }
+
     @Test func smallChunksAloneAreNoOverhead() {
         let input = String(repeating: "1\r\na\r\n", count: 20_000) + "0\r\n\r\n"
         #expect(decode(input, step: 4096).isDone)

@@ -69,6 +69,24 @@ import Testing
         #expect(head.length == response.utf8.count)
     }
 
+    /// What is read, up to a fault or in the middle: nothing of it is left for the next answer of the connection.
+    @Test(arguments: [
+        "HTTP/1.0 404 Gone\r\nContent-Length: 5\r\nConnection: close\r\nSet-Cookie: a\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 404 Gone\r\nX: y", "HTTP/1.0 99",
+        "HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    ])
+    func isAsNewAfterAReset(earlier: String) throws {
+        var head = ResponseHead(maxFields: 8)
+        _ = try? head.parse(octets(earlier).span, limits: HeadLimits())
+        head.reset()
+        #expect(head.status == 0 && head.length == 0 && head.fieldCount == 0 && !head.contains(.setCookie))
+        let next = octets("HTTP/1.1 201 Made\r\nDate: s\r\n\r\n")
+        #expect(try head.parse(next.span, limits: HeadLimits()) == next.count)
+        #expect(head.status == 201 && head.minorVersion == 1 && head.declaredLength == nil && head.keepAlive)
+        #expect(head.framing(forMethodHEAD: false, connect: false) == .untilClose && head.fieldCount == 1)
+        #expect(text(next, head.reason) == "Made" && head.contains(.date) && !head.contains(.contentLength))
+    }
+
     @Test func aConnectedTunnelHasNoBody() throws {
         let open = try parsedResponse(octets("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"))
         #expect(open.framing(forMethodHEAD: false, connect: true) == .none)
