@@ -39,6 +39,13 @@ public final class TLSConnection {
     private var fault: TLSFault?
     /// Set when the last read found no complete record, so that bytes of an incomplete one do not count as input.
     private var drained = false
+    /// Octets that the read under way may still take off the wire. One call of OpenSSL reads on for as long as records bring no data.
+    private var budget = Int.max
+    private var tickets = 0
+    /// The most octets of records without data before one with data: certificates of a renegotiation and their blanks.
+    private static let mostWithoutData = 128 << 10
+    /// The most sessions that a server gives on one connection; they cost more to take than to send, and most servers give two.
+    private static let mostTickets = 64
 
     /// The client's side, on a connected socket that its owner reads and writes.
     /// - Parameters:
@@ -128,7 +135,15 @@ extension TLSConnection {
         if let fault { return .failed(fault) }
         guard buffer.count > 0 else { return .bytes(0) }
         prepare()
+        budget = Self.mostWithoutData
         let result = SSL_read(handle, buffer.baseAddress, Int32(clamping: buffer.count))
+        let isFlood = budget <= 0 && result <= 0
+        budget = .max
+        if isFlood {
+            ErrorQueue.clear()
+            let endless = TLSFault(.protocolError, "\(name) sends TLS records without data, and no end of them")
+            return .failed(fail(endless))
+        }
         drained = result <= 0
         return result > 0 ? .bytes(Int(result)) : judge(result)
     }
@@ -198,8 +213,10 @@ extension TLSConnection {
             if receivedUsed == received.count { received = []; receivedUsed = 0 }
             return count
         }
+        guard budget > 0 else { return Int(-EPROTO) }
         let count = wire?.receive(into: buffer) ?? Int(-EBADF)
         if count == 0 { wireEnded = true }
+        if count > 0, budget != .max { budget -= count }
         return count
     }
 
@@ -212,6 +229,11 @@ extension TLSConnection {
     /// Called by OpenSSL with each new session, in TLS 1.3 during reads after the handshake. True: the reference is ours.
     func keep(_ session: OpaquePointer) -> Bool {
         guard let client, fault == nil else { return false }
+        tickets += 1
+        guard tickets <= Self.mostTickets else {
+            budget = 0
+            return false
+        }
         // During a full TLS 1.2 handshake this comes before `handshake` notes when the chain was verified.
         let fresh = !established && SSL_session_reused(handle) == 0
         client.sessions.insert(session, for: name, verifiedAt: fresh ? Self.seconds() : verifiedAt)

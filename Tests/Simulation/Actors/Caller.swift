@@ -239,14 +239,15 @@ final class Caller {
 
     /// A request that an API has refused once has to wait for the grant that is under way, where there is one.
     private func lookAtRefusal(_ question: Question, _ status: Int) {
-        guard world.mustSucceed, [401, 502].contains(status), question.method != "POST",
+        guard world.mustSucceed, [401, 502].contains(status),
             let route = World.routes.first(where: { $0.name == question.route }),
             ["service", "service@second", "person"].contains(route.client), let process = talk?.wire?.process
         else { return }
         let (place, path) = (Refusals.Route(gateway: process.gateway, name: route.name), question.path ?? question.id)
         let mayHold = world.refusals.mayHold(path, of: place, at: world.timeline.now)
         defer { world.refusals.told(path, of: place, at: world.timeline.now) }
-        guard !mayHold, let time = world.refusals.first(of: question.id),
+        // A POST that was refused may not be sent again; what it learned of its path counts for others all the same.
+        guard !mayHold, question.method != "POST", let time = world.refusals.first(of: question.id),
             world.issuer.isAsked(by: process, for: route.client, before: time)
         else { return }
         world.verdicts.expect(
