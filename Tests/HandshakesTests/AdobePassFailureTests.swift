@@ -289,11 +289,11 @@ import Testing
     func bothCallsHaveTheirTurns(burst: Int, turns: [Int]) async throws {
         let issuer = ScriptedIssuer(
             Self.client + [.ok(#"{"resource":"R"}"#), .ok(#"{"resource":"R","serializedToken":"m"}"#)])
-        let environment = AskedEnvironment(environment().over(issuer))
+        let environment = WatchedEnvironment(environment().over(issuer))
         let token = try await handshake {
             Self.v1(&$0)
             $0.quota.burst = burst
         }.credential(for: "R", environment: environment)
-        #expect(token.text == "m" && environment.turns == turns)
+        #expect(token.text == "m" && environment.seen.turns == turns)
     }
 }

@@ -157,7 +157,7 @@ import Testing
         let challenged = ScriptedIssuer.Line.answer(
             401, #"{"challenges":{"Pin":null,"Badge":null}}"#, [("WWW-Authenticate", "MFP-Challenge")])
         let issuer = ScriptedIssuer([Self.registered, challenged, Self.granted])
-        let environment = AskedEnvironment(memory.over(issuer), quarantined: ["answers.Badge"])
+        let environment = WatchedEnvironment(memory.over(issuer), .init(quarantined: ["answers.Badge"]))
         #expect(await failure { _ = try await device().acquire(wanted, environment: environment) } == .quarantined)
         #expect(memory.outcomes == [.notSent] && memory.isBalanced)
         #expect(issuer.steps == ["register", "preauthorize"])

@@ -189,7 +189,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     @Test func aRefusedTokenOfAnotherIdentityIsADenial() async throws {
         let issuer = ScriptedIssuer([.ok(#"{"access_token":"mobile.1"}"#), .status(403)])
         let own = try exchange(.sso, .identity("other"))
-        let environment = AskedEnvironment(environment([:]).over(issuer), otherToken: "other.1")
+        let environment = WatchedEnvironment(environment([:]).over(issuer), .init(otherToken: "other.1"))
         #expect(try await own.acquire(wanted, environment: environment).token.text == "mobile.1")
         let refused = await failure { try await own.acquire(wanted, environment: environment) }
         #expect(refused == .policyDenied(reason: "exchange: status 403"), "no secret of ours is to blame")
@@ -201,7 +201,7 @@ private func failure(_ work: () async throws -> AccessGrant) async -> GrantFailu
     func aTokenThatWasRotatedMeanwhileIsTriedOnce(line: ScriptedIssuer.Line, isRefused: Bool) async throws {
         let issuer = ScriptedIssuer([.status(401), line])
         let memory = environment(["third_party_token": "old"]).over(issuer)
-        let rotated = AskedEnvironment(memory, latest: ["third_party_token": "new"])
+        let rotated = WatchedEnvironment(memory, .init(latest: ["third_party_token": "new"]))
         let failed = await failure { try await exchange().acquire(wanted, environment: rotated) }
         #expect(failed == (isRefused ? .credentialRejected(reason: "exchange: status 401") : nil))
         #expect(issuer.sent.map { $0.header("Authorization") } == ["Bearer old", "Bearer new"])

@@ -302,12 +302,12 @@ import Testing
     // MARK: - Trace
 
     @Test func aTraceHoldsNamesAndLengthsOnly() async throws {
-        let environment = NotingEnvironment()
+        let environment = WatchedEnvironment()
         let issuer = ScriptedIssuer([device, login, access])
         _ = try await Self.handshake().acquire(
             Wanted(challenge: try Self.challenge(nonce: "canary-nonce"), upstreamOrigin: "https://u.example.com"),
             environment: environment.over(issuer))
-        let trace = try #require(environment.trace.withLock { $0 })
+        let trace = try #require(environment.seen.runs.last)
         #expect(trace.steps.map(\.name) == ["device", "login", "access"])
         #expect(trace.steps.map(\.layer) == ["durable", "session", "access"])
         #expect(trace.steps[2].request == "POST https://sso.example.com/access/{challenge.gate}?n={challenge.nonce}")
@@ -317,47 +317,5 @@ import Testing
         var text = ""
         dump(trace, to: &text)
         for secret in ["canary-nonce", "pa\"ss", "t.1", "u1"] { #expect(!text.contains(secret)) }
-    }
-}
-
-/// An environment that keeps the trace; the rest is that of a plain one.
-private final class NotingEnvironment: GrantEnvironment {
-    private let inner = MemoryEnvironment()
-    let trace = Mutex<RunTrace?>(nil)
-
-    func over(_ issuer: any IssuerClient) -> NotingEnvironment {
-        _ = inner.over(issuer)
-        return self
-    }
-
-    func send(_ call: IssuerCall) async throws(IssuerFault) -> IssuerAnswer { try await inner.send(call) }
-    func durable(_ part: DurablePart) async -> LayerMaterial? { await inner.durable(part) }
-    func durable(
-        _ part: DurablePart, unless refused: LayerMaterial?,
-        make: () async throws(GrantFailure) -> LayerMaterial
-    ) async throws(GrantFailure) -> LayerMaterial { try await inner.durable(part, unless: refused, make: make) }
-    func commit(_ part: DurablePart, _ material: LayerMaterial) async throws(GrantFailure) {
-        try await inner.commit(part, material)
-    }
-    func drop(_ part: DurablePart, ifStill material: LayerMaterial) async {
-        await inner.drop(part, ifStill: material)
-    }
-    func session() async -> LayerMaterial? { await inner.session() }
-    func session(
-        _ claim: SessionClaim,
-        step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
-    ) async throws(GrantFailure) -> SessionGrant { try await inner.session(claim, step: step) }
-    func secret(_ name: String) async throws(GrantFailure) -> Secret {
-        try await inner.secret(name)
-    }
-    func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
-        try await inner.spendAttempt(user: user, secret: secret)
-    }
-    func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {
-        await inner.settleAttempt(outcome, secret: secret)
-    }
-    func now() async -> UInt64 { await inner.now() }
-    func tell(_ news: GrantNews) async {
-        if case .run(let trace) = news { self.trace.withLock { $0 = trace } }
     }
 }

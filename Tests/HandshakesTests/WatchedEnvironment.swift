@@ -15,6 +15,10 @@ final class WatchedEnvironment: GrantEnvironment {
         var standing: FirstRefreshToken = .unspent
         /// Secrets as they are when they are read once more.
         var latest: [String: String] = [:]
+        /// Names of secrets that are quarantined.
+        var quarantined: Set<String> = []
+        /// The token of every other identity; nil: what the plain one has.
+        var otherToken: String?
     }
 
     let inner: MemoryEnvironment
@@ -90,8 +94,12 @@ final class WatchedEnvironment: GrantEnvironment {
         step: (SessionRung, LayerMaterial?) async throws(GrantFailure) -> LayerMaterial
     ) async throws(GrantFailure) -> SessionGrant { try await inner.session(claim, step: step) }
     func secret(_ name: String) async throws(GrantFailure) -> Secret { try await inner.secret(name) }
-    func token(of identity: String) async throws(GrantFailure) -> Secret { try await inner.token(of: identity) }
+    func token(of identity: String) async throws(GrantFailure) -> Secret {
+        if let text = seen.otherToken { return Secret(text) }
+        return try await inner.token(of: identity)
+    }
     func spendAttempt(user: String, secret: String) async throws(GrantFailure) {
+        guard !seen.quarantined.contains(secret) else { throw .quarantined }
         try await inner.spendAttempt(user: user, secret: secret)
     }
     func settleAttempt(_ outcome: AttemptOutcome, secret: String?) async {
