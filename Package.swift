@@ -10,9 +10,9 @@ let settings: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
-// The run-time half of the law of exclusivity costs a fifth of all instructions of an exchange. Every test but the budgets runs
-// a build that has it; a release relies on them. Only what a data loop runs does without it. With CARDEA_EXCLUSIVITY=checked everything
-// has it, for the promises to be tried on (`make promises BUILD=checked`).
+// The run-time half of the law of exclusivity costs a fifth of all instructions of an exchange. Every test but the budgets and the optimised
+// simulation runs a build that has it; a release relies on them. Only what a data loop runs does without it, and what simulates its world.
+// With CARDEA_EXCLUSIVITY=checked everything has it, for the promises to be tried on (`make promises BUILD=checked`).
 let exclusivity = Context.environment["CARDEA_EXCLUSIVITY"] ?? "unchecked"
 let unchecked: SwiftSetting = .unsafeFlags(["-enforce-exclusivity=\(exclusivity)"], .when(configuration: .release))
 // A request that finds its token runs none of the other modules, so that they are built to be small.
@@ -172,7 +172,7 @@ let package = Package(
         // A kernel in memory, with a virtual clock and faults on demand.
         .target(
             name: "ScriptedKernel", dependencies: ["CLinux", "Reactor"], path: "Tests/ScriptedKernel",
-            swiftSettings: settings),
+            swiftSettings: settings + [unchecked]),
         // Clocks that a test moves, and numbers that follow from a seed.
         .target(
             name: "ScriptedWorld", dependencies: ["World"], path: "Tests/ScriptedWorld", swiftSettings: settings),
@@ -195,7 +195,7 @@ let package = Package(
                 "Reactor", "ScriptedKernel", "ScriptedWorld",
                 "TLS", "Telemetry", "TemporaryFolder", "TokenStore", "World",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings),
+            ], path: "Tests/Simulation", exclude: ["CLua", "faults"], swiftSettings: settings + [unchecked]),
         // Tells the thread sanitizer what the kernel does for a contended lock; compiles to nothing elsewhere. All test targets
         // are one executable, so one of them depends on it.
         .target(name: "CThreadSanitizer", path: "Tests/ThreadSanitizer"),
