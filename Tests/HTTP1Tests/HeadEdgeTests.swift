@@ -112,4 +112,85 @@ import Testing
         // The authority is as long as the whole origin of the caller.
         #expect(AddressMapTests.location("https://abcdefgh/x", map, origin: "http://a") == nil)
     }
+
+    @Test(arguments: [("TRACE", UInt64(7)), ("OPTIONS", 7), ("GET", nil), ("POST", nil)] as [(String, UInt64?)])
+    func forwardsAreCountedForTwoMethods(method: String, count: UInt64?) throws {
+        let bytes = octets("\(method) / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 7\r\n\r\n")
+        let told = try parsedRequest(bytes).maxForwards(in: bytes.span)
+        let without = octets("\(method) / HTTP/1.1\r\nHost: a\r\n\r\n")
+        let untold = try parsedRequest(without).maxForwards(in: without.span)
+        #expect(told == count && untold == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("Keep-Alive: timeout=5\r\n", UInt64(5)), ("Keep-Alive: max=3, timeout=9\r\nKeep-Alive: timeout=7\r\n", 7),
+            ("Keep-Alive: max=3\r\n", nil), ("", nil),
+        ] as [(String, UInt64?)])
+    func theLeastAnnouncedTimeCounts(lines: String, seconds: UInt64?) throws {
+        let bytes = octets("HTTP/1.1 200 OK\r\n\(lines)Date: d\r\n\r\n")
+        let least = try parsedResponse(bytes).keepAliveTimeout(in: bytes.span)
+        #expect(least == seconds)
+    }
+
+    @Test(arguments: [
+        ("1.1 us", true), ("1.1 US (a (b) c)", true), ("1.1 a (b (c) us), 1.0 d", false), ("1.0 a (us), 1.1 us", true),
+        ("1.0 a (\\) us), 1.1 b", false), ("1.1 usa", false), ("HTTP/1.1 us", true), ("1.1 a (x) , 1.1 us (y)", true),
+    ])
+    func aRecipientIsTheSecondWordOutsideOfComments(via: String, isNamed: Bool) throws {
+        let bytes = octets("GET / HTTP/1.1\r\nHost: a\r\nVia: \(via)\r\n\r\n")
+        let head = try parsedRequest(bytes)
+        let names = head.viaNames(octets("us").span, in: bytes.span)
+        let namesNobody = head.viaNames([UInt8]().span, in: bytes.span)
+        #expect(names == isNamed && !namesNobody)
+    }
+
+    @Test func aHeadIsReopenedAndEnded() {
+        let result = written { output in
+            output.append("HTTP/1.1 200 OK\r\n\r\n")
+            output.reopenHead()
+            output.append("A: b\r\n")
+            output.endHead()
+        }
+        #expect(text(result ?? []) == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
+        #expect(written(capacity: 2) { $0.append(decimal: 100) } == nil)
+        #expect(written(capacity: 3) { $0.append(decimal: 100) } == octets("100"))
+    }
+
+    @Test func linesThatEndAValueAreSeenAtItsFirstOctet() {
+        for (value, isOne) in [("a", true), ("", true), ("\r", false), ("\na", false), ("a\0", false), ("a\n", false)] {
+            let found = isFieldValue(octets(value).span)
+            #expect(found == isOne)
+        }
+        #expect(ChunkedEncoder.lastChunkLength == "0\r\n".utf8.count)
+    }
+
+    /// Without the end of the head: as many octets as are allowed have come, and more would have to.
+    @Test func aHeadThatFillsItsBoundWithoutAnEndIsTooLarge() {
+        let start = "HTTP/1.1 200 OK\r\nA: "
+        for (count, fault) in [(99, nil), (100, HeadFault.headTooLarge), (101, .headTooLarge)] as [(Int, HeadFault?)] {
+            let bytes = start + String(repeating: "b", count: count - start.utf8.count)
+            #expect(responseFault(bytes, limits: HeadLimits(headSize: 100)) == fault)
+        }
+    }
+
+    @Test func anIndexIsKnownWhenItHasAnEnd() {
+        var index = HeadIndex()
+        let before = index.isKnown
+        index.begin(status: 200, reason: octets("OK").span)
+        let begun = index.isKnown
+        index.end()
+        let (ended, length) = (index.isKnown, index.length)
+        #expect(!before && !begun && ended && length == "HTTP/1.1 200 OK\r\n\r\n".utf8.count)
+    }
+
+    @Test func upgradesAreAskedForWhereItIsSaid() throws {
+        let bytes = octets("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        let head = try parsedRequest(bytes)
+        let result = written { output in
+            writeRequest(
+                head, bytes: bytes.span, edits: RequestEdits(), credential: nil, framing: .none, into: &output)
+        }
+        #expect(!text(result ?? []).contains("pgrade"))
+    }
 }
