@@ -41,8 +41,9 @@ public final class TLSConnection {
     private var drained = false
     /// Octets that the read under way may still take off the wire. One call of OpenSSL reads on for as long as records bring no data.
     private var budget = Int.max
+    /// Sessions that the server has given so far.
     private var tickets = 0
-    /// The most octets of records without data before one with data: certificates of a renegotiation and their blanks.
+    /// The most octets of records without data before one with data: more than the certificates of a renegotiation.
     private static let mostWithoutData = 128 << 10
     /// The most sessions that a server gives on one connection; they cost more to take than to send, and most servers give two.
     private static let mostTickets = 64

@@ -27,6 +27,7 @@ extension Keeper {
             token.recall?.waiting.append { fault in work(self, fault) }
             return
         }
+        // A purge lets the row go, and the store has not come to it yet.
         guard !erasures.cover(token.key) else {
             takeBack(nil, for: token)
             return work(self, nil)
