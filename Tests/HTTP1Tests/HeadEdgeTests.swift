@@ -193,4 +193,67 @@ import Testing
         }
         #expect(!text(result ?? []).contains("pgrade"))
     }
+
+    /// As many names as are allowed, and one more.
+    @Test func connectionOptionsAreCounted() {
+        let limits = HeadLimits(connectionOptions: 3)
+        for (options, fault) in [("a, b, c", nil), ("a, b, c, d", HeadFault.tooManyConnectionOptions)] {
+            #expect(
+                requestFault("GET / HTTP/1.1\r\nHost: h\r\nConnection: \(options)\r\n\r\n", limits: limits) == fault)
+        }
+    }
+
+    /// The trusted peer's field stands before all others, and may be named by `Connection`, which takes it away.
+    @Test func aTrustedPeersFirstFieldIsTakenUp() throws {
+        func lines(_ received: String) throws -> String {
+            let bytes = octets("GET / HTTP/1.1\r\n\(received)Host: h\r\n\r\n")
+            let head = try parsedRequest(bytes)
+            let hop = ForwardedTests.hop(trusted: true, .legacy)
+            return text(
+                written { output in
+                    writeRequest(
+                        head, bytes: bytes.span, edits: RequestEdits(), credential: nil, hop: hop, framing: .none,
+                        into: &output)
+                } ?? [])
+        }
+        #expect(try lines("X-Forwarded-For: a\r\n").contains("X-Forwarded-For: a, 192.0.2.7\r\n"))
+        #expect(try lines("X-Forwarded-Proto: https\r\n").contains("X-Forwarded-Proto: https\r\n"))
+        let nominated = "X-Forwarded-Proto: https\r\nConnection: x-forwarded-proto\r\n"
+        #expect(try lines(nominated).contains("X-Forwarded-Proto: http\r\n"))
+        #expect(try !lines(nominated).contains("https"))
+    }
+
+    private static func hashes(_ path: String) -> [UInt32] {
+        let bytes = octets(path)
+        var hashes = SegmentHashes()
+        var all: [UInt32] = []
+        while let next = hashes.next(in: bytes.span) { all.append(next) }
+        return all
+    }
+
+    @Test(arguments: [
+        ("", 0), ("a", 0), ("*", 0), ("?/a", 0), ("/", 1), ("/?a/b", 1), ("/a", 1), ("/a/", 1), ("/a/?b", 1),
+        ("/a?b/c", 1), ("/a/b", 2), ("/a//b", 3), ("/a/b/c/", 3),
+    ])
+    func aPathHasANumberForEachSegment(path: String, count: Int) {
+        let hashes = Self.hashes(path)
+        #expect(hashes.count == count && Set(hashes).count == count)
+    }
+
+    @Test func pathsHaveTheSameNumbersAsFarAsTheyAreTheSame() {
+        #expect(Array(Self.hashes("/a/b/c").prefix(2)) == Self.hashes("/a/b"))
+        #expect(Self.hashes("/a/b/") == Self.hashes("/a/b?c") && Self.hashes("/%61/b") == Self.hashes("/a/b"))
+        #expect(Self.hashes("/ab").last != Self.hashes("/a/b").last && Self.hashes("/a/b") != Self.hashes("/b/a"))
+        #expect(Self.hashes("/a/b").last != Self.hashes("/a%2Fb").last)
+    }
+
+    /// A fold at the line's very end, and one that is none.
+    @Test(arguments: [
+        ("A realm=\"x\",\r\n b=c", true), ("A realm=\"x\"\r\n ", true), ("A realm=\"x\"\r\n", false),
+        ("A realm=\"x\"\r", false), ("A realm=\"x\"\r\r\n ", false),
+    ])
+    func aFoldedChallengeIsOneLine(line: String, isOne: Bool) {
+        let challenges = AuthChallenge.list([octets(line)])
+        #expect((challenges.count == 1 && challenges[0].fault == nil) == isOne, "\(challenges)")
+    }
 }
