@@ -134,7 +134,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("1.1 us", true), ("1.1 US (a (b) c)", true), ("1.1 a (b (c) us), 1.0 d", false), ("1.0 a (us), 1.1 us", true),
+        ("1.1 us", true), ("1.1 (x (y) us z) a", false), ("1.1 (x (y) z) us", true), ("1.1 US (a (b) c)", true),
+        ("1.1 a (b (c) us), 1.0 d", false), ("1.0 a (us), 1.1 us", true),
         ("1.0 a (\\) us), 1.1 b", false), ("1.1 usa", false), ("HTTP/1.1 us", true), ("1.1 a (x) , 1.1 us (y)", true),
     ])
     func aRecipientIsTheSecondWordOutsideOfComments(via: String, isNamed: Bool) throws {

@@ -206,6 +206,7 @@ import Testing
         ("/a?&&b&", "token=t", "/a?&&b&&token=t"),
         ("/a?\u{E9}=1&x=?token=1", "token=t", "/a?\u{E9}=1&x=?token=1&token=t"),
         ("/a?", nil, "/a?"),
+        ("/a?b", "token=t", "/a?b&token=t"),
         ("/a?b=token=1&tokens=2", "token=t", "/a?b=token=1&tokens=2&token=t"),
         ("/a?token=x", nil, "/a"),
         ("/a?", "token=t", "/a?token=t"),
