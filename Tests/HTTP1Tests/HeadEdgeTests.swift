@@ -155,6 +155,15 @@ import Testing
         }
         #expect(text(result ?? []) == "HTTP/1.1 200 OK\r\nA: b\r\n\r\n")
         #expect(written(capacity: 2) { $0.append(decimal: 100) } == nil)
+        let tooMuch = written(capacity: 4) { output in
+            output.append("ab")
+            output.append(decimal: 100)
+        }
+        let noEnd = written(capacity: 3) { output in
+            output.append("ab")
+            output.endHead()
+        }
+        #expect(tooMuch == nil && noEnd == nil)
         #expect(written(capacity: 3) { $0.append(decimal: 100) } == octets("100"))
     }
 
@@ -246,6 +255,7 @@ import Testing
         #expect(Self.hashes("/a/b/") == Self.hashes("/a/b?c") && Self.hashes("/%61/b") == Self.hashes("/a/b"))
         #expect(Self.hashes("/ab").last != Self.hashes("/a/b").last && Self.hashes("/a/b") != Self.hashes("/b/a"))
         #expect(Self.hashes("/a/b").last != Self.hashes("/a%2Fb").last)
+        #expect(Self.hashes("/a/b").last != Self.hashes("/c/b").last)
     }
 
     /// A fold at the line's very end, and one that is none.

@@ -21,7 +21,8 @@ final class SimulatedCertificate {
         key = folder.path + "/key.pem"
         let names = ["issuer", "oam", "api0", "api1", "api2", "redis"].map { "DNS:\($0).example" } + ["DNS:localhost"]
         try Self.run([
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=simulation",
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            "/CN=simulation",
             "-days", Self.days,
             "-addext", "subjectAltName=" + names.joined(separator: ","), "-keyout", key, "-out", certificate,
         ])
