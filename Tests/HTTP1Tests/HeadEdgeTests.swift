@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP1
 
-/// What stands at the very beginning or end: of a buffer, a table, an alphabet, a bound.
+/// First and last things: of a buffer, a table, an alphabet, a bound.
 @Suite struct HeadEdgeTests {
     private static func set(_ characters: String) -> Set<UInt8> { Set(octets(characters)) }
     private static let digits = set("0123456789")
@@ -175,7 +175,7 @@ import Testing
         #expect(ChunkedEncoder.lastChunkLength == "0\r\n".utf8.count)
     }
 
-    /// Without the end of the head: as many octets as are allowed have come, and more would have to.
+    /// All octets that are allowed have come, and the head has no end yet.
     @Test func aHeadThatFillsItsBoundWithoutAnEndIsTooLarge() {
         let start = "HTTP/1.1 200 OK\r\nA: "
         for (count, fault) in [(99, nil), (100, HeadFault.headTooLarge), (101, .headTooLarge)] as [(Int, HeadFault?)] {
@@ -204,7 +204,7 @@ import Testing
         #expect(!text(result ?? []).contains("pgrade"))
     }
 
-    /// As many names as are allowed, and one more.
+    /// Three names are allowed here, and a fourth is not.
     @Test func connectionOptionsAreCounted() {
         let limits = HeadLimits(connectionOptions: 3)
         for (options, fault) in [("a, b, c", nil), ("a, b, c, d", HeadFault.tooManyConnectionOptions)] {

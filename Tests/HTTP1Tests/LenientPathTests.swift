@@ -30,11 +30,11 @@ import Testing
         // Parameters go, up to the segment's end.
         ("/a;b;c/d/", Reading(written: "/a/d/")), ("/a;x?y", Reading(written: "/a/", addsSlash: true)),
         ("/;x/a/", Reading(written: "/a/")), ("/a/.;x/b/", Reading(written: "/a/b/")),
-        // Other separators.
+        // A backslash and an encoded slash part segments, too.
         ("/a%2Fb/", Reading(written: "/a/b/")), ("/a%2fb/", Reading(written: "/a/b/")),
         ("/a\\b/", Reading(written: "/a/b/")),
         ("/a%5Cb/", Reading(written: "/a/b/")),
-        // Decoded, unless it would mean something else then or is not printable.
+        // An octet is decoded unless it would mean something else then or is not printable.
         ("/%41%7e%21/", Reading(written: "/a~!/")), ("/%25/", Reading(written: "/%25/")),
         ("/%3F/", Reading(written: "/%3F/")),
         ("/%23/", Reading(written: "/%23/")), ("/%20/", Reading(written: "/%20/")),
@@ -42,7 +42,7 @@ import Testing
         ("/%80/", Reading(written: "/%80/")), ("/%2e%2E/b/", Reading(written: "/b/")),
         ("/%zz/", Reading(written: "/%zz/")),
         ("/a%", Reading(written: "/a%/", addsSlash: true)), ("/%3Bx/", Reading(written: "/")),
-        // What servers differ about.
+        // Servers differ about these.
         ("/a//../b/", Reading(written: "/b/", isAmbiguous: true)),
         ("/a/..;x/b/", Reading(written: "/b/", isAmbiguous: true)),
         ("/a;x%2Fb/", Reading(written: "/a/b/", isAmbiguous: true)),
@@ -57,7 +57,7 @@ import Testing
     @Test(arguments: paths) func isReadAsLessExactServersDo(path: String, expected: Reading) throws {
         var reading = LenientReading()
         let target = octets(path)
-        // Behind other octets: the place in the output is no matter of the path's.
+        // The path is written behind other octets, and its place in the output does not matter.
         let output = try #require(
             written { output in
                 output.append("x/y")
@@ -66,7 +66,7 @@ import Testing
         #expect(text(output) == "x/y" + expected.written)
         #expect(
             reading == LenientReading(addsSlash: expected.addsSlash, isAmbiguous: expected.isAmbiguous), "\(reading)")
-        // As much room as is said, and no more.
+        // The room that the documentation asks for is enough.
         #expect(written(capacity: target.count + 1) { _ = writeLenientPath(target.span, into: &$0) } != nil)
     }
 }

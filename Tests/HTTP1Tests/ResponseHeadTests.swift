@@ -69,7 +69,7 @@ import Testing
         #expect(head.length == response.utf8.count)
     }
 
-    /// What is read, up to a fault or in the middle: nothing of it is left for the next answer of the connection.
+    /// An answer is read to its end, to a fault or to its middle, and leaves nothing behind for the next one of the connection.
     @Test(arguments: [
         "HTTP/1.0 404 Gone\r\nContent-Length: 5\r\nConnection: close\r\nSet-Cookie: a\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 404 Gone\r\nX: y", "HTTP/1.0 99",

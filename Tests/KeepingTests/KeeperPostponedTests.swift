@@ -49,7 +49,7 @@ import Testing
         scene.inKeeper { $0.catalogue.alarm?.action() }
     }
 
-    /// Another request finds no token while a wider one is on its way, as when its record has fallen out of the cache.
+    /// A third request finds no token while a wider one is on its way: its record has fallen out of the cache.
     @Test func aMissGivesNobodyWhoWaitsForMoreTheTokenThatIsTooLittle() throws {
         let (scene, callers) = try waiting()
         let asked = scene.upstreamCalls.count

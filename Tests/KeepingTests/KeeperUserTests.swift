@@ -227,7 +227,7 @@ import TokenStore
         #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "a"])
         store.thaw()
         scene.pass(seconds: 1)
-        // What came meanwhile is worth less than a row too many.
+        // The row of the token that came meanwhile goes with the others: a row too many would be worse.
         #expect(store.rows(RowKind.access).isEmpty)
         #expect(ask(scene, "a").status == 200 && names.asked == ["a", "b", "a"])
     }

@@ -13,7 +13,7 @@ import Testing
         var refill: (() -> Void)?
         /// Octets that were read.
         private(set) var given = 0
-        /// As much as shows that nobody stops it.
+        /// Octets after which it is clear that nobody stops the flood.
         private static let enough = 4 << 20
 
         func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {

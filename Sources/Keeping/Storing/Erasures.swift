@@ -32,7 +32,7 @@ struct Erasures {
         return current
     }
 
-    /// A job that deletes the rows of these tokens. Reports to what is current; where too many wait, its failure at once.
+    /// Adds a job that deletes the rows of these tokens and reports to what is current; where too many wait, it reports its failure here.
     /// - Returns: whether it is the first, so that somebody has to begin with it.
     mutating func add(_ isMeant: @escaping @Sendable (AccessKey) -> Bool) -> Bool {
         current.began()

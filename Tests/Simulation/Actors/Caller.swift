@@ -280,7 +280,7 @@ final class Caller {
             return world.tokens.revocations(of: route.client, since: now - min(now, hold)) > 0
         }
         let revocations = world.tokens.revocations(of: route.client, since: now - min(now, .seconds(5)))
-        // Of the two tokens that a request has, one was good for less, and one was taken away.
+        // A request has two tokens: one was good for less here, and one was taken away.
         if let path = question.path, Place.wide[path] != nil { return revocations > 0 }
         // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
         if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }

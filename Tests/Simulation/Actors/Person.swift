@@ -23,7 +23,7 @@ final class Person {
     private var nextFamily: String?
     private var isOver = false
     private var lastLoginAt: UInt64 = 0
-    /// Since when, in nanoseconds, a process tells operators that no login is needed, where a caller has heard otherwise.
+    /// The moment, in nanoseconds, since which a process tells operators that no login is needed, where a caller has heard otherwise.
     private var contradictedAt: [ProcessName: UInt64] = [:]
 
     private struct Errand {

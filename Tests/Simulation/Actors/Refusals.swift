@@ -11,7 +11,7 @@ struct Refusals {
 
     /// Nanoseconds for which refusals may keep a gateway from granting anew, at most.
     private static let hold: UInt64 = .seconds(45)
-    /// So many paths of a route hold all of it.
+    /// Paths of a route that together hold all of it.
     private static let pathsThatHold = 3
 
     /// - Parameter time: when the refusal leaves the API.

@@ -59,7 +59,7 @@ extension GatewayProcess {
             case .purgeThenRestart:
                 let name = self.name
                 purge()
-                // Behind the moment in which whoever logs in has been told of it, and before requests have the login's row written anew.
+                // The process ends when the person has been told of the login, and before requests have the login's row written anew.
                 world.timeline.after(.milliseconds(550) + draw.below(.milliseconds(400))) { [self] in
                     if self.name == name { restart(overlaps: false) }
                 }

@@ -46,8 +46,8 @@ struct Fault: CustomStringConvertible {
         case reload(Int)
         /// The power may be cut in the moment in which the purge is answered.
         case purge(Int, thenCut: Bool)
-        /// Something happens to a gateway in the moment in which it has read an answer of the issuer, and not before. For one of a login the
-        /// person begins one.
+        /// Something happens to a gateway in the moment in which it has read an answer of the issuer, and not before. Where
+        /// that of a login is meant, the person begins one.
         case atNextAnswer(Int, Blow, ofLogin: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
         /// Whatever the store has to write takes this much longer, in nanoseconds.
@@ -89,7 +89,7 @@ struct Fault: CustomStringConvertible {
     /// What befalls a gateway at a moment that something else chooses.
     enum Blow: CaseIterable {
         case kill, powerCut, purge, reload
-        /// What the purge has left is seen by the process that comes after it.
+        /// The next process sees what the purge has left.
         case purgeThenRestart
     }
 
