@@ -40,7 +40,8 @@ struct ByteQueue: ~Copyable {
         }
     }
 
-    var bytes: [UInt8] { Array(memory[start..<end]) }
+    /// A copy of the first octets, as many as there are.
+    func prefix(_ count: Int) -> [UInt8] { Array(memory[start..<start + min(count, self.count)]) }
 
     private mutating func makeRoom(_ needed: Int) {
         if end + needed <= memory.count { return }

@@ -47,7 +47,7 @@ public final class Peer {
     // MARK: - What the gateway sent
 
     /// Octets that were not taken yet.
-    public var received: [UInt8] { socket.output.bytes }
+    public var received: [UInt8] { socket.output.prefix(.max) }
     /// The octets that were not taken yet, as UTF-8.
     public var receivedText: String { String(decoding: received, as: UTF8.self) }
     /// How many octets were not taken yet.
@@ -55,14 +55,12 @@ public final class Peer {
 
     /// Takes what was received; the window stays as it is.
     public func take() -> [UInt8] {
-        let bytes = socket.output.bytes
-        socket.output.drop(bytes.count)
-        return bytes
+        take(socket.output.count)
     }
 
     /// Takes the first octets of it alone, as a slow reader does.
     public func take(_ count: Int) -> [UInt8] {
-        let bytes = Array(socket.output.bytes.prefix(count))
+        let bytes = socket.output.prefix(count)
         socket.output.drop(bytes.count)
         return bytes
     }

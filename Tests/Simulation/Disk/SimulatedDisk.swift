@@ -195,8 +195,9 @@ final class SimulatedFile: Hashable {
         pending.append(.cut(count))
     }
 
+    /// The changes are made once more, in a copy of its own: a store synchronizes after each few pages, and a whole copy for each is slow.
     func synchronize() {
-        kept = bytes
+        for change in pending { Self.apply(change, to: &kept) }
         pending = []
     }
 
@@ -227,7 +228,11 @@ final class SimulatedFile: Hashable {
             if offset + data.count > bytes.count {
                 bytes += [UInt8](repeating: 0, count: offset + data.count - bytes.count)
             }
-            bytes.replaceSubrange(offset..<offset + data.count, with: data)
+            data.withUnsafeBytes { source in
+                bytes.withUnsafeMutableBytes {
+                    UnsafeMutableRawBufferPointer(rebasing: $0[offset...]).copyMemory(from: source)
+                }
+            }
         }
     }
 

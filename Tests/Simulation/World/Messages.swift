@@ -12,10 +12,16 @@ struct Message {
     func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
     /// The request's method and target; empty for anything else.
-    var method: Substring { start.split(separator: " ").first ?? "" }
-    var target: Substring { start.split(separator: " ").dropFirst().first ?? "" }
+    var method: Substring { word(0) }
+    var target: Substring { word(1) }
     /// The answer's status.
     var status: Int { Int(start.dropFirst(9).prefix(3)) ?? 0 }
+
+    /// Octets, and not characters, whose bounds take far longer to find.
+    private func word(_ number: Int) -> Substring {
+        let words = start.utf8.split(separator: UInt8(ascii: " "), maxSplits: 2)
+        return words.count > number ? Substring(words[number]) : ""
+    }
 }
 
 /// Reads messages off the octets of one direction. What has been read of a long body is not read again with its next piece.
@@ -68,20 +74,34 @@ struct MessageReader {
 
     private mutating func readHead() {
         guard fault == nil, let headEnd = endOfHead() else { return }
-        let lines = String(decoding: bytes[start..<headEnd - 4], as: UTF8.self).split(
-            separator: "\r\n", omittingEmptySubsequences: false)
-        var message = Message(start: String(lines[0]), fields: [], body: [])
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":"), colon != line.startIndex, line.first != " " else {
-                return refuse("the line '\(line)' is no field")
+        var begin = nextLine(from: start, to: headEnd)
+        var message = Message(start: text(start..<begin - 2), fields: [], body: [])
+        while begin < headEnd - 2 {
+            let end = nextLine(from: begin, to: headEnd)
+            let line = begin..<end - 2
+            guard let colon = bytes[line].firstIndex(of: UInt8(ascii: ":")), colon != begin, bytes[begin] != space
+            else {
+                return refuse("the line '\(text(line))' is no field")
             }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            message.fields.append((line[..<colon].lowercased(), String(value)))
+            let value = bytes[colon + 1..<end - 2].firstIndex { $0 != space } ?? end - 2
+            message.fields.append((text(begin..<colon).lowercased(), text(value..<end - 2)))
+            begin = end
         }
         guard let end = readsAnswers ? endOfAnswer(message) : endOfBody(message) else { return }
         if case .connection = end { message.endsWithConnection = true }
         begun = (message, end)
         start = headEnd
+    }
+
+    private let space = UInt8(ascii: " ")
+
+    private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+    /// Behind the end of the line that begins at `begin`.
+    private func nextLine(from begin: Int, to end: Int) -> Int {
+        var index = begin + 2
+        while index < end, bytes[index - 1] != 10 || bytes[index - 2] != 13 { index += 1 }
+        return index
     }
 
     private func endOfHead() -> Int? {
