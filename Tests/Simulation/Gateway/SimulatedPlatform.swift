@@ -38,9 +38,11 @@ final class SimulatedPlatform: @unchecked Sendable {
     }
 
     func setClocks() {
+        let now = clock.sinceBoot()
+        let wallOffset = clock.wallMilliseconds() - Int64(now / 1_000_000)
         for kernel in kernels {
-            kernel.clock = clock.sinceBoot()
-            kernel.wallOffset = clock.wallMilliseconds() - Int64(kernel.clock / 1_000_000)
+            kernel.clock = now
+            kernel.wallOffset = wallOffset
         }
     }
 
