@@ -89,6 +89,13 @@ import Testing
         #expect(bench.miss(0, at: 81) == ["answer [0] failed unavailable"])
     }
 
+    @Test func onIssuerFailureFailStopsServingWhenTheCredentialIsRejected() {
+        var bench = Bench.warm(Self.strict)
+        _ = bench.due(1, at: 80)
+        #expect(bench.fail(1, .credentialRejected, at: 81) == ["unpublish", "report credentialQuarantined"])
+        #expect(bench.machine.servedGeneration(at: .seconds(81)) == nil)
+    }
+
     @Test func serveExpiredForStretchesTheTokenOnceItsRenewalFails() {
         var bench = Bench.warm(Self.grace)
         _ = bench.due(1, at: 80)

@@ -41,6 +41,12 @@ import Testing
         #expect(lines(bench.machine.resumed(at: .seconds(86))) == [])
     }
 
+    @Test func aRenewalThatNobodyAskedForIsNotTakenUp() {
+        var bench = Bench.warm()
+        _ = bench.machine.suspended(at: .seconds(84))
+        #expect(lines(bench.machine.resumed(at: .seconds(85))) == [])
+    }
+
     @Test func timersRenewNothing() {
         var bench = Bench.warm(AccessTokenPolicy(persist: false, renewsByTimer: true))
         _ = bench.machine.suspended(at: 0)
