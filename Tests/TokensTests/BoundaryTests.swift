@@ -9,6 +9,7 @@ import Testing
         #expect(Orphans.keptForMilliseconds == 2_592_000_000, "30 days")
         #expect(Breaker.longest == .seconds(30) && Backoff.retryAfterLimit == .seconds(300))
         #expect(LearnedTable.entryLimit > 0 && LearnedTable.realmLimit == 16)
+        #expect(AttemptLedger.Policy().loginAttempts == 1, "`login_attempts` where an identity says nothing")
     }
 
     @Test func timeSaturatesAndNeverWraps() {
@@ -38,6 +39,21 @@ import Testing
         #expect(skew.remaining(until: 100, wall: .max) == 0 && skew.remaining(until: .min, wall: 1) == 0)
         var behind = ClockSkew()
         #expect(behind.learn(issuerDate: -10, wall: 0) && behind.remaining(until: .max, wall: 0) == .max)
+    }
+
+    @Test func anIssuerOfWhichNothingIsLearnedHasOurClock() {
+        let skew = ClockSkew()
+        #expect(skew.seconds == 0 && skew.remaining(until: 100, wall: 40) == 60)
+        #expect(skew.remaining(until: 0, wall: .min) == .max, "an end in 1970, seen from before all time")
+        #expect(skew.remaining(until: -1, wall: .max) == .min, "and a second before it, seen from the end of time")
+    }
+
+    /// A million seconds are twelve days, which is longer than anybody waits for, and the shift has the bits for it.
+    @Test func pausesDoubleTwentyTimesHoweverLongTheLimit() {
+        var backoff = Backoff(seed: 1)
+        var longest: Nanoseconds = 0
+        for _ in 0..<100 { longest = max(longest, backoff.failed(retryAfter: nil, limit: .max)) }
+        #expect((.seconds(1 << 19)...(.seconds(1 << 20))).contains(longest))
     }
 
     /// The generator's own numbers (SplitMix64), so that a jitter that was written down comes again.
@@ -95,10 +111,8 @@ import Testing
         _ = bench.machine.challenged(from: 0, ChallengeReport(generation: 0), at: 0)
         #expect(bench.machine.flight != nil)
         let actions = bench.machine.epochRose(to: 2, cause: .purge, at: 0)
-        #expect(
-            actions.contains { action in
-                if case .answer(_, .failed(_, let retryAfter)) = action { retryAfter == .seconds(1) } else { false }
-            })
+        let told = Outcome.failed(.issuerUnavailable(retryAfter: .seconds(1)), retryAfter: .seconds(1))
+        #expect(actions.contains(.answer(.loop(0), told)))
     }
 
     @Test func aRowOfTheLedgerWithMoreBehindItIsNoRow() {

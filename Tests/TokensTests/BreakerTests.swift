@@ -47,6 +47,15 @@ import Testing
         #expect(breaker.failed(retryAfter: .seconds(100_000), at: 0) == Backoff.retryAfterLimit)
     }
 
+    @Test func whoeverIsRefusedIsToldWhatIsLeftOfThePause() {
+        var breaker = Breaker(seed: 1)
+        for _ in 0..<5 { _ = breaker.failed(retryAfter: .seconds(20), at: .seconds(100)) }
+        #expect(breaker.ask(at: .seconds(100)) == .refuse(.seconds(20)))
+        #expect(breaker.ask(at: .seconds(113)) == .refuse(.seconds(7)))
+        #expect(breaker.ask(at: .seconds(120) - 1) == .refuse(1))
+        #expect(breaker.ask(at: .seconds(120)) == .pass)
+    }
+
     @Test func pausesGrowToHalfAMinute() {
         var breaker = Breaker(seed: 3)
         var now: Instant = 0

@@ -128,6 +128,36 @@ import Testing
         #expect(ledger.verdict(for: mark, policy) == verdict)
     }
 
+    @Test func rule5_WithoutASettingTheLastAttemptIsNotUsed() {
+        var ledger = AttemptLedger()
+        _ = ledger.rejected(changed, remaining: 1)
+        #expect(ledger.verdict(for: mark, AttemptLedger.Policy(loginAttempts: 5)) == .lastAttempt)
+    }
+
+    /// The next process knows all that is known of a secret, each part by itself and all together.
+    @Test(arguments: 0..<8)
+    func rule5_TheHistoryOfASecretSurvivesARestart(_ bits: Int) throws {
+        let history = AttemptLedger.History(
+            wasAccepted: bits & 1 != 0, hasRetried: bits & 2 != 0, wasRejected: bits & 4 != 0)
+        let row = AttemptLedger.encode(mark, history)
+        var next = AttemptLedger()
+        next.restoreHistory(row)
+        #expect(next.histories == [mark: history])
+        var odd = AttemptLedger()
+        odd.restoreHistory(row + [0])
+        #expect(odd.histories.isEmpty, "more follows than was written")
+    }
+
+    /// Issuers write what they like, so the count has all of its 64 bits.
+    @Test(arguments: [0, 1, -1, 1 << 31, 1 << 32 + 5, .max, .min] as [Int64])
+    func rule5_TheCountOfTheIssuerSurvivesARestart(_ remaining: Int64) {
+        var ledger = AttemptLedger()
+        let row = ledger.rejected(mark, remaining: remaining)
+        var next = AttemptLedger()
+        next.restore(row.bytes ?? [])
+        #expect(next.entries[mark]?.remaining == remaining)
+    }
+
     @Test func rule5_AResetForgetsWhatWasKnown() {
         var ledger = AttemptLedger()
         _ = ledger.succeeded(mark)
@@ -160,6 +190,14 @@ import Testing
         #expect(ladder.failed(.credentialRejected) == .fullGrant)
         #expect(ladder.failed(.credentialRejected) == nil)
         #expect(ladder.failed(.credentialRejected) == nil)
+    }
+
+    /// No way is cheaper than itself.
+    @Test func rule6_EveryWayIsCheaperThanThoseAfterItAlone() {
+        let rungs: [GrantLadder.Rung] = [.cached, .refreshToken, .fullGrant]
+        for (place, rung) in rungs.enumerated() {
+            for (otherPlace, other) in rungs.enumerated() { #expect((rung < other) == (place < otherPlace)) }
+        }
     }
 
     @Test(arguments: [GrantFailure.issuerUnavailable(retryAfter: nil), .timedOut, .notPermitted(retryAfter: nil)])

@@ -115,6 +115,32 @@ import Testing
         #expect(granted == [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 22, 38, 68, 98])
     }
 
+    /// Path 1 holds the route for two seconds from 6 on, and path 2 has refused a token at 5.
+    static func heldAgain() -> RegrantWindows {
+        var windows = held()
+        _ = windows.refused(4, at: RequestTarget(path: 1), limit: limit, now: .seconds(6))
+        return windows
+    }
+
+    @Test func aPathOfWhichNothingIsToldHasTakenNoToken() {
+        let target = RequestTarget(path: 2)
+        let now: Instant = .seconds(7)
+        var windows = Self.heldAgain()
+        #expect(windows.holds(target, at: now) && !windows.holds(target, hadTaken: true, at: now))
+        let passed = (0..<3).count { _ in windows.pass(at: target, now: now) }
+        #expect(passed == 1, "a second window lets one step-up pass")
+        let taken = (0..<3).count { _ in windows.pass(at: target, hadTaken: true, now: now) }
+        #expect(taken == 3, "nothing holds it")
+        for (report, isRefused) in [
+            (ChallengeReport(generation: 1, target: target), true),
+            (ChallengeReport(generation: 1, target: target, hadTaken: true), false),
+        ] {
+            var bench = Bench.warm()
+            bench.machine.windows = Self.heldAgain()
+            #expect((bench.challenge(0, report, at: 7).first == "answer [0] final") == isRefused)
+        }
+    }
+
     @Test func nothingPassesWithinASecondOfATokenThatWasGrantedInVain() {
         let windows = Self.held()
         let now: Instant = .seconds(5) + .milliseconds(900)

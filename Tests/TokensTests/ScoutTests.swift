@@ -73,6 +73,18 @@ import Testing
         #expect(machine.answeredWithoutChallenge(ticket(1)) == [])
     }
 
+    @Test func aMachineIsEmptyOnlyWithoutScoutAndParked() {
+        var machine = ScoutMachine(limit: 10)
+        #expect(machine.isEmpty)
+        _ = machine.arrived(request(1))
+        #expect(!machine.isEmpty, "the scout is out")
+        _ = machine.arrived(request(2))
+        #expect(!machine.isEmpty)
+        _ = machine.left(ticket(2))
+        _ = machine.failed(ticket(1))
+        #expect(machine.isEmpty)
+    }
+
     @Test func theQueueIsBounded() {
         var machine = ScoutMachine(limit: 1)
         _ = machine.arrived(request(1))
@@ -173,5 +185,41 @@ import Testing
         #expect(refused.refused(path: "/") == [.quarantine, .refuse([first, second, third], .credentialRejected)])
         var withheld = unproven()
         #expect(withheld.withheld() == [.refuse([second, third], .notPermitted(retryAfter: .seconds(1)))])
+    }
+
+    @Test func aSecretIsOnItsTryUntilTheOutcomeIsKnown() {
+        var probation = BasicProbation()
+        #expect(!probation.isTrying)
+        _ = probation.arrived(first)
+        #expect(probation.isTrying)
+        _ = probation.succeeded()
+        #expect(!probation.isTrying)
+    }
+
+    /// The try before it had left; this one has not.
+    @Test func theNextTryIsStillToBeSent() {
+        var passedOn = unproven()
+        #expect(passedOn.left(first) == [.dispatch(second)])
+        #expect(passedOn.isToSend(second))
+        var withheld = unproven()
+        _ = withheld.withheld()
+        #expect(withheld.arrived(second) == [.dispatch(second)])
+        #expect(withheld.isToSend(second))
+    }
+
+    /// A secret that is not sent any more has no successes, whatever refused it.
+    @Test func aQuarantinedSecretWantsNoSuccesses() {
+        for isElsewhere in [true, false] {
+            var probation = unproven()
+            _ = probation.succeeded()
+            _ = probation.refused(path: "/a")
+            #expect(probation.wantsSuccesses)
+            if isElsewhere {
+                _ = probation.quarantined()
+            } else {
+                for path in ["/b", "/c"] as [ByteString] { _ = probation.refused(path: path) }
+            }
+            #expect(probation.state == .quarantined && !probation.wantsSuccesses)
+        }
     }
 }

@@ -171,6 +171,18 @@ import Testing
         #expect((1...17).filter { !windows.holds(target($0), at: now) } == [1])
     }
 
+    /// The ninth token takes the place of the first, whose refusal counts as news then.
+    @Test(arguments: [(8, false), (9, true)] as [(UInt64, Bool)])
+    func ofARouteTheLastEightTokensAreKnown(_ count: UInt64, isNews: Bool) {
+        var windows = RegrantWindows()
+        let target = RequestTarget(path: 1)
+        for generation in 1...count {
+            let isFirst = windows.refused(generation, at: target, limit: Self.limit, now: .seconds(5))
+            #expect(isFirst)
+        }
+        #expect(windows.refused(1, at: target, limit: Self.limit, now: .seconds(5)) == isNews)
+    }
+
     @Test func aRouteThatWasHeldLongAgoIsForgotten() {
         var windows = RegrantWindowsTests.held()
         var fresh = RegrantWindows()
