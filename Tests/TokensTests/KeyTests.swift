@@ -75,6 +75,38 @@ import Testing
         #expect(throws: KeyCodec.Fault.trailingBytes) { try KeyCodec.accessKey(bytes + [0]) }
     }
 
+    @Test func whatFollowsAShorterKeyIsRefused() {
+        let session = KeyCodec.encode(SessionKey(digest: digest(3), issuer: issuer, subject: "jane"))
+        let durable = KeyCodec.encode(DurableKey(digest: digest(3), issuer: issuer, part: "device"))
+        for more in [[0], [1, 2, 3, 4]] as [[UInt8]] {
+            #expect(throws: KeyCodec.Fault.trailingBytes) { try KeyCodec.sessionKey(session + more) }
+            #expect(throws: KeyCodec.Fault.trailingBytes) { try KeyCodec.durableKey(durable + more) }
+        }
+    }
+
+    /// Two octets say of which version and layer a row is.
+    @Test(
+        arguments: [
+            ([], .truncated), ([1], .truncated), ([2], .truncated), ([2, 1], .unknownVersion), ([1, 2], .otherLayer),
+            ([1, 1], .truncated),
+        ] as [([UInt8], KeyCodec.Fault)])
+    func aRowOfAHeadAloneIsRefusedByItsHead(_ bytes: [UInt8], _ fault: KeyCodec.Fault) {
+        #expect(throws: fault) { try KeyCodec.durableKey(bytes) }
+    }
+
+    @Test func asManyScopesAreReadAsTheRowHasRoomFor() throws {
+        var writer = ByteWriter(1, 3)
+        writer.put([""] as ScopeSet)
+        var reader = try ByteReader(writer.bytes, 1, 3)
+        #expect(try reader.scopes() == [""], "a scope of no octets takes the four of its length")
+        // Two scopes are announced where there is room for one, which would be too long besides.
+        var hostile = ByteWriter(1, 3)
+        hostile.put(UInt32(2))
+        hostile.put(UInt32.max)
+        var refusing = try ByteReader(hostile.bytes, 1, 3)
+        #expect(throws: KeyCodec.Fault.truncated) { try refusing.scopes() }
+    }
+
     @Test func aChangedByteNeverDecodesToTheSameKey() {
         let bytes = KeyCodec.encode(Self.key)
         for index in bytes.indices {

@@ -152,6 +152,69 @@ import Testing
         }
     }
 
+    @Test func aPathWithoutASlashHasNoDirectory() {
+        #expect(Self.entry("*") == Self.entry("host:443") && Self.entry("*") == Self.entry(""))
+        #expect(Self.entry("*") != Self.entry("/"))
+    }
+
+    /// Directory and method are learned, and read, up to this length each.
+    @Test(arguments: [(4096, true), (4097, false)])
+    func aLongPathIsLearnedUpToItsLimit(_ length: Int, isLearned: Bool) throws {
+        let directory = "/" + String(repeating: "a", count: length - 2) + "/"
+        var table = LearnedTable()
+        #expect(table.learnOpen(at: Self.entry(directory + "x")) == (isLearned ? .learned : .entriesFull))
+        let method = String(repeating: "M", count: length)
+        #expect(table.learnOpen(at: Self.entry("/x", method)) == (isLearned ? .learned : .entriesFull))
+        #expect(try LearnedTable(decoding: table.encode()) == table)
+        var writer = ByteWriter(1, 4)
+        for count in [0, 1] as [UInt32] { writer.put(count) }
+        writer.put(Array(directory.utf8))
+        writer.put(Array("GET".utf8))
+        writer.put(UInt32(0))
+        if isLearned {
+            #expect(try LearnedTable(decoding: writer.bytes).entries.count == 1)
+        } else {
+            #expect(throws: KeyCodec.Fault.tooLong) { try LearnedTable(decoding: writer.bytes) }
+        }
+    }
+
+    /// Many of 256 entries in 512 cells meet in one cell, and each must be found all the same.
+    @Test func aFullTableIsReadAndFoundAsAWhole() throws {
+        var table = LearnedTable()
+        for index in 0..<256 { #expect(table.learnOpen(at: Self.entry("/\(index)/x")) == .learned) }
+        #expect(try LearnedTable(decoding: table.encode()) == table)
+        let now = snapshot(table, [])
+        #expect((0..<256).filter { verdict(now, "/\($0)/y") != .open } == [])
+        #expect((256..<512).filter { verdict(now, "/\($0)/y") != .cold } == [])
+    }
+
+    /// An entry of `token_scope: url` is a whole path with a slash behind it, and says nothing of the paths below.
+    @Test func anEntryOfAUrlHoldsForNoOther() {
+        var table = LearnedTable(binding: .url)
+        #expect(table.learnOpen(at: Self.entry("/a/b/")) == .learned)
+        let now = snapshot(table, [])
+        #expect(verdict(now, "/a/b/") == .open)
+        for other in ["/a/", "/a/b/c/", "/a/b", "/a/c/", "/", ""] { #expect(verdict(now, other) == .cold, "\(other)") }
+        #expect(verdict(now, "/a/b/", "POST") == .cold)
+    }
+
+    @Test func aMethodOfNoOctetsIsAMethod() {
+        var table = LearnedTable()
+        #expect(table.learnOpen(at: Self.entry("/a/x", "")) == .learned)
+        let now = snapshot(table, [])
+        let none = UnsafeRawBufferPointer(start: nil, count: 0)
+        let found = Array("/a/y".utf8).withUnsafeBytes { now.verdict(path: $0, method: none) }
+        #expect(found == .open && verdict(now, "/a/y") == .cold)
+    }
+
+    /// Rows of before have up to 250 URLs, and the realm without a name.
+    @Test(arguments: [(251, .truncated), (252, .tooLong)] as [(UInt32, KeyCodec.Fault)])
+    func aRowOfBeforeHasItsOwnLimit(_ count: UInt32, _ fault: KeyCodec.Fault) {
+        var writer = ByteWriter(1, 4)
+        writer.put(count)
+        #expect(throws: fault) { try LearnedTable(decoding: writer.bytes, binding: .url) }
+    }
+
     @Test func hostileRowsAreRefused() throws {
         var table = LearnedTable()
         _ = table.learnChallenge(of: "HR", at: Self.entry("/"))
