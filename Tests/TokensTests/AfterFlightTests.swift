@@ -90,6 +90,19 @@ import Testing
         #expect(bench.machine.pausedUntil == nil, "no time ends it")
     }
 
+    /// The token that is served was not enough for who waits; sent again with it, the request would spend its one replay in vain.
+    @Test func aStepUpWhoseTokenDiesBeforeItsCommitIsNotAnsweredWithTheOldToken() {
+        var bench = Bench.warm(level: 1)
+        let report = ChallengeReport(generation: 1, demand: .level(2))
+        #expect(bench.challenge(0, report, at: 4) == ["fly #1 steppedUp"])
+        let lifetime = LifetimePolicy().lifetime(sentAt: .seconds(5), expiresIn: 2, jitter: 0)
+        let brief = Grant(generation: 2, lifetime: lifetime, level: 2, rotated: true)
+        #expect(lines(bench.machine.landed(bench.token(1), brief, at: .seconds(5))) == ["commit g2"])
+        let actions = lines(bench.machine.committed(generation: 2, succeeded: true, at: .seconds(8)))
+        #expect(actions == ["answer [0] failed invalid", "report renewal failed invalid"])
+        #expect(bench.machine.servedGeneration(at: .seconds(8)) == 1)
+    }
+
     /// The flight may have begun before or after a logout in epoch 2, or there has been none.
     @Test(
         arguments: [

@@ -110,6 +110,23 @@ import Testing
         #expect(bench.machine.state(at: .seconds(171)) != .expiredGrace)
     }
 
+    /// The loops go by the times that were published.
+    @Test(
+        arguments: [
+            (.serveValid, 92, "publish g1 until 95"), (.serveValid, 120, "unpublish"), (.fail, 96, "unpublish"),
+            (.serveExpired(.seconds(30)), 120, "publish g1 until 130"),
+        ] as [(AccessTokenPolicy.OnIssuerFailure, UInt64, String)])
+    func aReloadThatEndsAGraceIsToldToTheLoops(
+        _ changed: AccessTokenPolicy.OnIssuerFailure, _ second: UInt64, _ expected: String
+    ) {
+        var bench = Bench.warm(AccessTokenPolicy(onIssuerFailure: .serveExpired(.seconds(60)), persist: false))
+        _ = bench.due(1, at: 80)
+        #expect(bench.fail(1, at: 90).first == "publish g1 until 160")
+        let policy = AccessTokenPolicy(onIssuerFailure: changed, persist: false)
+        #expect(lines(bench.machine.settingsChanged(to: policy, at: .seconds(second))) == [expected])
+        #expect(lines(bench.machine.settingsChanged(to: policy, at: .seconds(second))) == [], "once")
+    }
+
     @Test func serveExpiredForHelpsACallerWhoMeetsTheOutageFirst() {
         var bench = Bench.warm(Self.grace)
         #expect(bench.miss(0, at: 98) == ["fly #1 missed"])

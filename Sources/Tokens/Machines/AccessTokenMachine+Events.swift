@@ -253,10 +253,14 @@ extension AccessTokenMachine {
         return settle(start(.refreshAhead, at: now), at: now)
     }
 
-    /// A changed `token:` or `network:` setting lifts quarantine and negative; it purges nothing.
+    /// A changed `token:` or `network:` setting lifts quarantine and negative; it purges nothing. The loops have times of the served token that
+    /// followed from the settings of before, such as the end of a grace.
     public mutating func settingsChanged(to policy: AccessTokenPolicy, at now: Instant) -> [Action] {
+        let published = servable(at: now).map(fields)
         self.policy = policy
-        return settle(clearRefusals(at: now), at: now)
+        let due = servable(at: now).map(fields)
+        let news: [Action] = published == due ? [] : [due.map { .publish($0) } ?? .unpublish]
+        return settle(news + clearRefusals(at: now), at: now)
     }
 
     /// Purge, logout, reset and reload. A reload by itself lifts no refusal; what it changed is told beside it.

@@ -165,7 +165,9 @@ extension AccessTokenMachine {
         guard let landing else { return [] }
         self.landing = nil
         // The token died while it waited for its commit: a life that short is no answer.
-        guard now < landing.grant.lifetime.stopServingAt else { return fail(.issuerAnswerInvalid, at: now) }
+        guard now < landing.grant.lifetime.stopServingAt else {
+            return fail(.issuerAnswerInvalid, of: landing.reason, at: now)
+        }
         let next = Held(grant: landing.grant, predecessorRefusedAt: landing.refusedAt, since: now)
         let event: Event =
             switch landing.reason {
@@ -181,8 +183,9 @@ extension AccessTokenMachine {
     }
 
     /// Ends a failed flight, by the kind of the failure and by what is still good.
-    mutating func fail(_ failure: GrantFailure, at now: Instant) -> [Action] {
-        let reason = flight?.reason
+    /// - Parameter landed: the reason of a flight that has landed; nil: the flight is under way.
+    mutating func fail(_ failure: GrantFailure, of landed: Flight.Reason? = nil, at now: Instant) -> [Action] {
+        let reason = landed ?? flight?.reason
         flight = nil
         switch failure.consequence {
         case .block: return block(failure)
