@@ -213,7 +213,9 @@ extension TreeDecoder {
     private func checkListenersAreNamed(_ configuration: Configuration) {
         let named = Set(configuration.routes.flatMap(\.listen))
         for listener in configuration.listeners where !named.contains(listener.name) {
-            warning("listener '\(listener.name)' is not opened: no route has it in 'listen'", listener.mark)
+            warning(
+                "listener '\(listener.name)' is not opened: no route has it in 'listen'; name it there, or take the listener out",
+                listener.mark)
         }
     }
 

@@ -52,7 +52,7 @@ import Testing
         ),
         (
             "routes:", "listeners:\n  other: {address: \"127.0.0.1:8081\"}\nroutes:",
-            "8:3 warning listener 'other' is not opened: no route has it in 'listen'"
+            "8:3 warning listener 'other' is not opened: no route has it in 'listen'; name it there, or take the listener out"
         ),
         (
             "routes:", "include: conf.d/none.yaml\nroutes:",
