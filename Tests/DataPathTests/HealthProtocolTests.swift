@@ -85,13 +85,16 @@ import Testing
         play.end()
     }
 
-    /// The machine's own shortage is no answer of the server's.
-    @Test func aCheckWithoutAConnectionIsToldAsSuch() throws {
+    /// A gateway without descriptors would lose every address of every upstream at once.
+    @Test func aCheckForWhichTheGatewayHasNoDescriptorCountsForNothing() throws {
         let play = try Play(Plans.open(Self.health))
-        play.scene.kernel.socketErrors = Array(repeating: EMFILE, count: 1)
+        play.scene.kernel.socketErrors = [EMFILE]
         play.watch.take(play.scene.plan.upstreams)
         for _ in 0..<5 { play.scene.pass(seconds: 0.25) }
-        #expect(play.lastFailure == "closed without an answer" && play.scene.upstreams.isEmpty)
+        let address = play.watch.status[0].addresses[0]
+        #expect(address.lastFailure == nil && address.checks == 0 && play.scene.upstreams.isEmpty)
+        let second = try play.check()
+        #expect(second.takeText().hasPrefix("GET "))
         play.end()
     }
 

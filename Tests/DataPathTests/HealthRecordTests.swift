@@ -16,7 +16,7 @@ import Testing
             #expect(record.isDue(at: now) && (now == 0 || !record.isDue(at: now - 1)))
             record.began(plan, at: now, chance: chances[index % chances.count])
             #expect(!record.isDue(at: .max), "one check at a time")
-            let turned = record.ended(plan, failure: isGood ? nil : "status 503", at: now)
+            let turned = record.ended(plan, isGood ? .fit : .unfit("status 503"), at: now)
             return (now, record.isHealthy, turned)
         }
     }
@@ -49,12 +49,23 @@ import Testing
     @Test func countsAndKeepsTheReason() {
         var record = HealthRecord(plan, at: 0, chance: 0)
         record.began(plan, at: 0, chance: 0.5)
-        _ = record.ended(plan, failure: "connection refused", at: 7)
+        _ = record.ended(plan, .unfit("connection refused"), at: 7)
         #expect(record.lastFailure == "connection refused" && record.checks == 1 && record.failures == 1)
         #expect(record.lastFailureAt == 7)
         record.began(plan, at: record.nextDue, chance: 0.5)
-        _ = record.ended(plan, failure: nil, at: 9)
+        _ = record.ended(plan, .fit, at: 9)
         #expect(record.lastFailure == nil && record.checks == 2 && record.failures == 1)
+    }
+
+    @Test func aCheckThatShowsNothingStandsNeitherForNorAgainst() {
+        var record = HealthRecord(plan, at: 0, chance: 0)
+        for outcome in [.unfit("a"), .unknown, .unfit("b"), .unknown, .unknown, .unfit("c")] as [HealthProbe.Outcome] {
+            #expect(record.isHealthy)
+            record.began(plan, at: record.nextDue, chance: 0.5)
+            let turned = record.ended(plan, outcome, at: record.nextDue)
+            #expect(turned == !record.isHealthy && record.isDue(at: record.nextDue))
+        }
+        #expect(!record.isHealthy && record.checks == 3 && record.lastFailure == "c")
     }
 
     @Test func whatIsGoodIsConfigured() {

@@ -143,6 +143,8 @@ import Testing
         (chunked + "3\r\nabcd\r\n", .brokenAnswer),
         ("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n" + long, .answerTooLarge),
         (chunked + "11170\r\n" + long, .answerTooLarge),
+        ("HTTP/1.1 200 OK\r\nX-Long: " + long + "\r\n\r\n", .answerTooLarge),
+        ("HTTP/1.1 200 OK\r\n" + String(repeating: "X: y\r\n", count: 1000) + "\r\n", .answerTooLarge),
     ]
     private static let long = String(repeating: "x", count: 70_000)
 
@@ -239,6 +241,12 @@ import Testing
         silent.scene.pass(seconds: 3)
         #expect(silent.fault == IssuerFault(.timedOut, provablyUnsent: true))
         silent.end()
+        // The gateway's own shortage is no failure of the issuer, which would be given a pause for it.
+        let short = try Play()
+        short.scene.kernel.socketErrors = [EMFILE]
+        try short.call()
+        #expect(short.fault == IssuerFault(.overloaded, provablyUnsent: true))
+        short.end()
         let nameless = try Play(host: "issuer.test")
         try nameless.call()
         #expect(nameless.fault == IssuerFault(.unresolvable, provablyUnsent: true))

@@ -79,7 +79,7 @@ extension Fault.Kind {
         case .tooManySubjects:
             "More users or URLs that nobody has seen before came in a second than limits.new_subjects_per_second, or a full route met new realms."
         case .tooManyConnections:
-            "There are as many connections of callers as limits.connections or the listener's connections allow."
+            "There are as many connections of callers as limits.connections or the listener's connections allow, or as many as the process may open."
         case .upstreamBusy:
             "All of the route's limits.connections are in use, and as many requests as its limits.waiters wait for one."
         case .draining: "The gateway is ending and takes no new requests."
@@ -153,7 +153,7 @@ extension Fault.Kind {
         case .tooManySubjects:
             "Raise limits.new_subjects_per_second if so many new users are usual. Callers may try again after Retry-After."
         case .tooManyConnections:
-            "Look who opens so many connections (limits.connections_per_address); else raise the limit."
+            "Look who opens so many connections (limits.connections_per_address); else raise the limit, or that of open files (LimitNOFILE)."
         case .upstreamBusy: "Look at the upstream; else raise limits of the route. Callers may try again."
         case .draining: "Send the request to another gateway; take one that is not ready out of the load balancer."
         case .upgrading: "Send the request again after Retry-After."

@@ -32,8 +32,7 @@ extension CallerConnection {
             do throws(HeadFault) {
                 if let length = try data.parseAnswer(of: upstream) { return takeAnswer(head: length, from: upstream) }
             } catch {
-                let isLarge = error == .headTooLarge || error == .tooManyFields
-                return .fault(Fault(isLarge ? .upstreamBigHead : .upstreamGarbage))
+                return .fault(Fault(error.isOfSize ? .upstreamBigHead : .upstreamGarbage))
             }
         }
         switch upstream.fill() {

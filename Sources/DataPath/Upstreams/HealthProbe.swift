@@ -7,18 +7,27 @@ final class HealthProbe: UpstreamUser {
     private let plan: HealthPlan
     private let group: UpstreamGroup
     private let deadline: UInt64
-    private var completion: ((String?) -> Void)?
+    private var completion: ((Outcome) -> Void)?
     private var connection: UpstreamConnection?
     private var head: ResponseHead
     private var interim = 0
     /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: HealthProbe?
 
+    /// What a check has shown of the address.
+    enum Outcome {
+        case fit
+        /// Why it is not.
+        case unfit(String)
+        /// We had no room for a connection: descriptors, memory.
+        case unknown
+    }
+
     /// Bytes of an answer's head at most.
     private static let limits = HeadLimits()
+    private static let headTooLarge = "the answer's head is too large"
 
-    /// - Parameter completion: gets why the address is not fit, nil if it is.
-    init(_ plan: HealthPlan, group: UpstreamGroup, completion: @escaping (String?) -> Void) {
+    init(_ plan: HealthPlan, group: UpstreamGroup, completion: @escaping (Outcome) -> Void) {
         self.plan = plan
         self.group = group
         self.completion = completion
@@ -44,7 +53,9 @@ final class HealthProbe: UpstreamUser {
         connection.expectForUser(by: deadline)
         connection.requests += 1
         var message = request()
-        guard message.withUnsafeMutableBytes({ connection.sendHead(ownRequest: $0) }) else { return end("closed") }
+        guard message.withUnsafeMutableBytes({ connection.sendHead(ownRequest: $0) }) else {
+            return end(.unfit("closed"))
+        }
         if connection.canRead { upstreamReady(connection) }
     }
 
@@ -57,7 +68,9 @@ final class HealthProbe: UpstreamUser {
                         if judged(length, connection) { return }
                         continue
                     }
-                } catch { return end("not an HTTP answer") }
+                } catch {
+                    return end(.unfit(error.isOfSize ? Self.headTooLarge : "not an HTTP answer"))
+                }
             }
             switch connection.fill() {
             case .bytes: continue
@@ -66,8 +79,9 @@ final class HealthProbe: UpstreamUser {
             where connection.end < Self.limits.headSize
                 && connection.growBlock(to: min(connection.end * 4, Self.limits.headSize)):
                 continue
-            case .blockFull, .noBuffer: return end("the answer's head is too large")
-            case .ended, .truncated, .failed: return end("closed without an answer")
+            case .blockFull where connection.end >= Self.limits.headSize: return end(.unfit(Self.headTooLarge))
+            case .blockFull, .noBuffer: return end(.unknown)
+            case .ended, .truncated, .failed: return end(.unfit("closed without an answer"))
             }
         }
     }
@@ -80,33 +94,34 @@ final class HealthProbe: UpstreamUser {
             case .upstreamConnectTimeout: "not connected in time"
             case .upstreamUnresolvable: "the name does not resolve"
             case .upstreamTLS, .secretUnreadable, .proxyRefused: group.outage.tlsFailure ?? "TLS failed"
+            case .tooManyConnections, .upstreamBusy, .outOfMemory: nil as String?
             default: "closed without an answer"
             }
-        end(reason)
+        end(reason.map { .unfit($0) } ?? .unknown)
     }
 
-    func upstreamTimedOut(_ connection: UpstreamConnection) { end("no answer in time") }
+    func upstreamTimedOut(_ connection: UpstreamConnection) { end(.unfit("no answer in time")) }
 
     /// - Returns: whether the check is over.
     private func judged(_ length: Int, _ connection: UpstreamConnection) -> Bool {
         if head.status < 200 {
             interim += 1
             guard interim < 16, head.status != 101 else {
-                end("not an HTTP answer")
+                end(.unfit("not an HTTP answer"))
                 return true
             }
             connection.start += length
             return false
         }
-        end(plan.isGood(head.status) ? nil : "status \(head.status)")
+        end(plan.isGood(head.status) ? .fit : .unfit("status \(head.status)"))
         return true
     }
 
-    private func end(_ failure: String?) {
+    private func end(_ outcome: Outcome) {
         let completion = completion
         self.completion = nil
         close()
-        completion?(failure)
+        completion?(outcome)
     }
 
     /// The body is not read: the connection is worth nothing after this.

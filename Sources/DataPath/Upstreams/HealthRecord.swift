@@ -32,10 +32,16 @@ struct HealthRecord {
         nextDue = now + UInt64(Double(plan.interval) * (0.9 + 0.2 * chance))
     }
 
-    /// - Parameter failure: nil for a good outcome.
+    /// A check that shows nothing counts for nothing: our own shortage must not take every address of every upstream away.
     /// - Returns: whether the address has turned over.
-    mutating func ended(_ plan: HealthPlan, failure: String?, at now: UInt64) -> Bool {
+    mutating func ended(_ plan: HealthPlan, _ outcome: HealthProbe.Outcome, at now: UInt64) -> Bool {
         isRunning = false
+        let failure: String?
+        switch outcome {
+        case .fit: failure = nil
+        case .unfit(let reason): failure = reason
+        case .unknown: return false
+        }
         checks += 1
         lastFailure = failure
         if failure != nil {

@@ -110,10 +110,10 @@ package final class HealthWatch: Watched {
                 plan: upstream.plan.checking(address.address, within: health.timeout), loop: loop, buffers: buffers,
                 resolver: resolver, report: { _ in })
         address.group = group
-        let probe = HealthProbe(health, group: group) { [unowned self, unowned upstream, unowned address] failure in
+        let probe = HealthProbe(health, group: group) { [unowned self, unowned upstream, unowned address] outcome in
             address.probe = nil
             running -= 1
-            if address.record.ended(health, failure: failure, at: loop.now) { turned(address, of: upstream) }
+            if address.record.ended(health, outcome, at: loop.now) { turned(address, of: upstream) }
             // Put off: an attempt that fails at once would otherwise come back here from within.
             loop.putOffToEndOfTurn { [weak self] in self?.tick() }
         }

@@ -85,6 +85,8 @@ package final class IssuerExchange: UpstreamUser {
             // The log has said which, and callers are told of this failure.
             case .secretUnreadable: .tls("a secret of the gateway's own cannot be read; its log says why")
             case .upstreamTLS, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
+            // Our own shortage says nothing of the issuer, which would be left alone for a while as one that fails.
+            case .tooManyConnections, .upstreamBusy, .outOfMemory: .overloaded
             default: .closed
             }
         finish(.failure(IssuerFault(kind, provablyUnsent: unsent)))
@@ -104,7 +106,7 @@ package final class IssuerExchange: UpstreamUser {
                     return takeHead(length, connection)
                 }
             } catch {
-                return fail(.brokenAnswer)
+                return fail(error.isOfSize ? .answerTooLarge : .brokenAnswer)
             }
         }
         switch connection.fill() {
@@ -113,7 +115,8 @@ package final class IssuerExchange: UpstreamUser {
         case .blockFull
         where connection.end < limits.headSize && connection.growBlock(to: min(connection.end * 4, limits.headSize)):
             return true
-        case .blockFull, .noBuffer: return fail(.answerTooLarge)
+        case .blockFull: return fail(connection.end < limits.headSize ? .overloaded : .answerTooLarge)
+        case .noBuffer: return fail(.overloaded)
         case .ended, .truncated, .failed:
             connection.lose(connection.fault(afterFailure: true))
             return false
@@ -177,7 +180,8 @@ package final class IssuerExchange: UpstreamUser {
             guard case .untilClose = reader else { return fail(.brokenAnswer) }
             complete(connection)
             return false
-        case .truncated, .failed, .blockFull, .noBuffer: return fail(.brokenAnswer)
+        case .noBuffer: return fail(.overloaded)
+        case .truncated, .failed, .blockFull: return fail(.brokenAnswer)
         }
     }
 

@@ -60,6 +60,9 @@ extension HeadFault {
         }
     }
 
+    /// The head may be a good one, and is longer than what is read of one.
+    public var isOfSize: Bool { self == .headTooLarge || self == .tooManyFields }
+
     /// A line for the caller and the log.
     public var reason: String { rawValue }
 }

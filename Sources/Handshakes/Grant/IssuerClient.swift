@@ -124,7 +124,7 @@ extension IssuerFault.Kind: CustomStringConvertible {
         case .closed: "connection closed before an answer"
         case .brokenAnswer: "the answer is not HTTP"
         case .answerTooLarge: "the answer is larger than 64 KiB"
-        case .overloaded: "no room for another call"
+        case .overloaded: "the gateway has no room for another call (connections, descriptors or memory)"
         case .suspended(let seconds): "not asked for \(seconds) s, it keeps failing"
         case .cancelled: "given up"
         case .tls(let detail): "TLS: \(detail)"
