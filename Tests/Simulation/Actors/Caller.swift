@@ -276,7 +276,7 @@ final class Caller {
         let now = question.sentAt
         // Paths that refuse every token hold the route; a path that has taken one passes a second after the last grant in vain.
         if world.hasClosedPaths, World.closedRoutes.contains(route.name) {
-            let hold: UInt64 = question.path == nil ? .seconds(40) : .seconds(3)
+            let hold: UInt64 = question.path == nil ? .seconds(40) : .milliseconds(1500)
             return world.tokens.revocations(of: route.client, since: now - min(now, hold)) > 0
         }
         let revocations = world.tokens.revocations(of: route.client, since: now - min(now, .seconds(5)))

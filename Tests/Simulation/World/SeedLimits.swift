@@ -26,9 +26,10 @@ struct SeedLimits {
         newSubjectsPerSecond = users > 50 ? 1000 : 50
         favourite = draw.once(in: 3) ? "service" : nil
         wideShare = !isAmple ? draw.element(of: [6, 30, 30]) : seed % 2 == 0 ? 2 : 6
-        readingTime = theme == .marks ? .milliseconds(300) : .milliseconds(2)
         waiters = 200
         replayMemory = "64MiB"
         connections = draw.once(in: 3) ? "connections: \((isAmple ? 8 : 2) + 2 * draw.below(4)), waiters: 300" : ""
+        let readsSlowly = draw.once(in: 3) && !isAmple
+        readingTime = theme == .marks || readsSlowly ? .milliseconds(300) : .milliseconds(2)
     }
 }
