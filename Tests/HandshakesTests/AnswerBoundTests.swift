@@ -28,6 +28,7 @@ import Testing
     @Test(arguments: [
         ("AB-1", true), ("ABCDEFGH-123456", true), ("A-1", false), ("ABCDEFGHI-1", false), ("AB-", false),
         ("AB-1234567", false), ("A1-1", false), ("AB-1a", false), ("AB-1-2", false), ("AB", false), ("-1", false),
+        ("AB--1", false), ("-AB-1", false), ("AB-1-", false),
     ])
     func `a code of Oracle's is letters and a number`(text: String, isCode: Bool) {
         #expect((text.asOracleCode == text) == isCode)
@@ -113,6 +114,51 @@ import Testing
         let url = try #require(IssuerURL("https://a.example/.well-known/oauth-protected-resource/x?y"))
         #expect(metadata.describes("https://a.example/x?y", readAt: url))
         #expect(!metadata.describes("https://a.example/x?z", readAt: url))
+    }
+
+    @Test(
+        arguments: [
+            ("~", true), ("\u{7F}", false), ("\u{80}", false), ("\u{9F}", false), ("\u{A0}", true), ("\u{1F}", false),
+        ])
+    func `a property of an SDK has no control character`(character: String, isTaken: Bool) {
+        let file = bytes("ApplicationName = a\(character)b\n")
+        #expect((try? SDKProperties(file).all.map(\.value)) == (isTaken ? ["a\(character)b"] : nil))
+    }
+
+    @Test(arguments: ["[]", "{\"a\":}"])
+    func `a JSON tree is 16 levels deep`(frame: String) throws {
+        func nested(_ depth: Int) -> [UInt8] {
+            let opening = String(repeating: String(frame.dropLast()), count: depth - 1)
+            return bytes(opening + "1" + String(repeating: String(frame.suffix(1)), count: depth - 1))
+        }
+        _ = try JSONTree(nested(16))
+        #expect(throws: JSONTree.Fault.tooDeep) { try JSONTree(nested(17)) }
+    }
+
+    @Test func `a JSON tree has 4096 values`() throws {
+        func wide(_ count: Int) -> [UInt8] {
+            bytes("[" + Array(repeating: "1", count: count - 1).joined(separator: ",") + "]")
+        }
+        _ = try JSONTree(wide(4096))
+        #expect(throws: JSONTree.Fault.tooManyValues) { try JSONTree(wide(4097)) }
+    }
+
+    @Test func `the place in a list has four digits`() throws {
+        let list = Array(repeating: "1", count: 2000).joined(separator: ",")
+        let tree = try JSONTree(bytes(#"{"a":[\#(list)],"":7}"#))
+        #expect(try tree.value(at: ["a", "1999"])?.scalar == bytes("1"))
+        for place in ["2000", "01999", "", "01", "-1", "+1"] { #expect(try tree.value(at: ["a", place]) == nil) }
+        #expect(try tree.value(at: [""])?.scalar == bytes("7"))
+    }
+
+    @Test func `what a recipe takes has 32 KiB`() throws {
+        func value(_ count: Int) throws -> Secret {
+            let fields = [(name: "X", value: String(repeating: "a", count: count))]
+            return try RecipeAnswer(IssuerAnswer(status: 200, headers: fields, body: [], sentAt: 0, overTLS: true))
+                .value(of: RecipeTake(name: "t", source: .header("X")))
+        }
+        #expect(try value(32 * 1024) == Secret(String(repeating: "a", count: 32 * 1024)))
+        #expect(throws: TextFault.self) { try value(32 * 1024 + 1) }
     }
 
     @Test func `properties of an SDK have 64 KiB`() throws {
