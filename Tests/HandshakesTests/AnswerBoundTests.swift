@@ -68,6 +68,20 @@ import Testing
 
     @Test(
         arguments: [
+            (299, "issuer answer invalid"), (300, "configuration"), (399, "configuration"), (404, "configuration"),
+            (407, "configuration"), (408, "issuer unavailable"), (409, "configuration"), (424, "configuration"),
+            (425, "issuer unavailable"), (426, "configuration"), (428, "configuration"), (429, "issuer unavailable"),
+            (430, "configuration"), (499, "configuration"), (500, "issuer unavailable"), (599, "issuer unavailable"),
+            (600, "issuer answer invalid"),
+        ])
+    func `an issuer that cannot serve is told from one that refuses by its status`(status: Int, words: String) {
+        let answer = OAuth2Answer(IssuerAnswer(status: status, headers: [], body: [], sentAt: 0, overTLS: true))
+        guard case .failure(let failure) = answer.result else { return _ = Issue.record("a grant") }
+        #expect("\(failure)".hasPrefix(words + ": "))
+    }
+
+    @Test(
+        arguments: [
             ("1970-01-01T24:00:00Z", 86_400), ("1970-01-01T25:00:00Z", nil), ("1970-01-01T00:59:00Z", 3540),
             ("1970-01-01T00:60:00Z", nil), ("1970-12-31T00:00:00Z", 31_449_600), ("1970-01-32T00:00:00Z", nil),
             ("1970-00-01T00:00:00Z", nil), ("1970-01-00T00:00:00Z", nil), ("1970-01-01T00:00:00", nil),

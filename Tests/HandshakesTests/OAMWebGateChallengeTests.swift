@@ -118,6 +118,25 @@ private let url = "https://hr.example.com/rest/a?q=1"
         #expect(try webgate().judge(status: 403, wwwAuthenticate: [both], location: nil, requestURL: url) == .none)
     }
 
+    @Test(arguments: [
+        (302, "/obrareq.cgi", true), (303, "/obrareq.cgi", true), (307, "/obrareq.cgi", true),
+        (301, "/obrareq.cgi", false),
+        (304, "/obrareq.cgi", false), (308, "/obrareq.cgi", false), (302, "/oam/server/auth_cred_submit", true),
+        (302, "/oam/servers/", false), (302, "/obrareq.cgi/x", false), (302, "/", false),
+    ])
+    func `a redirect of three kinds to either page is a challenge`(_ status: Int, _ path: String, isOne: Bool) throws {
+        let verdict = try webgate().judge(
+            status: status, wwwAuthenticate: [], location: bytes(path + "?encquery%3Dx"), requestURL: url)
+        #expect((verdict != .none) == isOne)
+    }
+
+    @Test(arguments: [(0x1F, false), (0x20, true), (0x7E, true), (0x7F, false)] as [(UInt8, Bool)])
+    func `the query of a redirect is printable`(_ octet: UInt8, isTaken: Bool) throws {
+        let verdict = try webgate { $0.contextSource = .auto }.judge(
+            status: 302, wwwAuthenticate: [], location: bytes("/obrareq.cgi?c") + [octet], requestURL: url)
+        if case .challenged = verdict { #expect(isTaken) } else { #expect(!isTaken) }
+    }
+
     @Test func `a token bound to its URL is keyed by our own request`() throws {
         let line = bytes(#"OAM-Auth realm="W:1 /evil", request-ctx="c""#)
         let verdict = try webgate { $0.tokenScope = .url }.judge(
