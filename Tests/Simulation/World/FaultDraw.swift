@@ -19,7 +19,7 @@ enum FaultTheme: CaseIterable {
         // Purged tokens are asked for by the next process.
         case .purges: [15, 17, 20, 31, 31, 31]
         // Passwords that are refused, and processes that begin beside a disk that does not answer.
-        case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33]
+        case .marks: [1, 15, 15, 18, 18, 20, 27, 27, 33, 41, 41]
         // What a person's login brings, on its way to the disk and afterwards.
         case .logins: [15, 17, 20, 21, 22, 34, 34, 34, 35, 39, 39, 39, 39, 40]
         case .processes: [38, 38, 3, 3, 13, 13, 15, 17, 18, 20, 20, 21, 22, 24, 24, 24, 24, 25, 26, 31]
@@ -53,7 +53,7 @@ extension Fault.Kind {
     /// It is of little use when it is over at once.
     var lasts: Bool {
         switch self {
-        case .password, .secretFlaps, .redisReplayed, .slowDisk, .atNextAnswer: true
+        case .password, .secretFlaps, .redisReplayed, .slowDisk, .startsBesideDisk, .atNextAnswer: true
         default: false
         }
     }
@@ -142,6 +142,7 @@ extension Fault.Kind {
         case 36: .issuer(.late(.milliseconds(50) + draw.below(.milliseconds(600))))
         case 37: .upgrade(gateway, .whileOldEnds)
         case 40: .sessionsRot(gateway)
+        case 41: .startsBesideDisk(gateway: gateway)
         case 38: .atNextAnswer(gateway, draw.element(of: Fault.Blow.allCases), ofLogin: false)
         case 39:
             .atNextAnswer(

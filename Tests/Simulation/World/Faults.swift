@@ -50,6 +50,8 @@ struct Fault: CustomStringConvertible {
         /// that of a login is meant, the person begins one.
         case atNextAnswer(Int, Blow, ofLogin: Bool)
         case disk(gateway: Int, SimulatedDisk.Mood)
+        /// The disk stops answering, and another process begins beside it, as where somebody kills what seems to hang.
+        case startsBesideDisk(gateway: Int)
         /// Whatever the store has to write takes this much longer, in nanoseconds.
         case slowDisk(gateway: Int, UInt64)
         /// The disk has only this much space left, in octets.
@@ -216,6 +218,10 @@ struct FaultPlan {
             world.gateways[gateway].atNextAnswer = (blow, ofLogin)
             if ofLogin { world.persons.first { $0.cares(for: gateway) }?.logInAnew(at: gateway) }
         case .disk(let gateway, let mood): world.gateways[gateway].disk.mood = mood
+        case .startsBesideDisk(let gateway):
+            world.gateways[gateway].disk.mood = .hangs
+            world.gateways[gateway].kill()
+            try? world.gateways[gateway].start()
         case .slowDisk(let gateway, let nanoseconds): world.gateways[gateway].disk.slowness = nanoseconds
         case .fullDisk(let gateway, let left): world.gateways[gateway].fillDisk(but: left)
         case .descriptors(let gateway, let loop):
@@ -251,7 +257,7 @@ struct FaultPlan {
             world.gateways[gateway].atNextAnswer = nil
             try? world.gateways[gateway].start()
         case .kill(let gateway), .powerCut(let gateway), .sessionsRot(let gateway): try? world.gateways[gateway].start()
-        case .disk(let gateway, _):
+        case .disk(let gateway, _), .startsBesideDisk(let gateway):
             world.gateways[gateway].disk.mood = .well
             world.gateways[gateway].heldBack.diskIsWell(at: world.timeline.now)
         case .slowDisk(let gateway, _): world.gateways[gateway].disk.slowness = 0
