@@ -139,6 +139,25 @@ import Testing
         #expect((try? SDKProperties(file).all.map(\.value)) == (isTaken ? ["a\(character)b"] : nil))
     }
 
+    @Test func `an object is 16 levels deep, and signs within its texts are no levels`() throws {
+        func nested(_ depth: Int) -> [UInt8] {
+            bytes(String(repeating: #"{"a":"#, count: depth) + "1" + String(repeating: "}", count: depth))
+        }
+        _ = try AnswerObject(nested(16))
+        #expect(throws: AnswerObject.Fault.tooDeep) { try AnswerObject(nested(17)) }
+        let signs = String(repeating: "[{", count: 20)
+        for text in [signs, #"\""# + signs, #"\\\""# + signs] {
+            #expect(try AnswerObject(bytes(#"{"a":"\#(text)","b":"c"}"#)).string("b") == "c")
+        }
+        #expect(throws: AnswerObject.Fault.tooDeep) { try AnswerObject(bytes(#"{"a":"\\","b":\#(signs)}"#)) }
+    }
+
+    @Test func `blanks stand between all parts of a JSON tree`() throws {
+        let tree = try JSONTree(bytes(" { \t\"a\"\r\n:\n[ 1 , 2 ] ,\n\"b\" : 3 } "))
+        #expect(try tree.value(at: ["a", "1"])?.scalar == bytes("2"))
+        #expect(try tree.value(at: ["b"])?.scalar == bytes("3"))
+    }
+
     @Test(arguments: ["[]", "{\"a\":}"])
     func `a JSON tree is 16 levels deep`(frame: String) throws {
         func nested(_ depth: Int) -> [UInt8] {

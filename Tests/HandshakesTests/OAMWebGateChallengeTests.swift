@@ -128,6 +128,9 @@ private let url = "https://hr.example.com/rest/a?q=1"
         let verdict = try webgate().judge(
             status: status, wwwAuthenticate: [], location: bytes(path + "?encquery%3Dx"), requestURL: url)
         #expect((verdict != .none) == isOne)
+        // An answer of another status never comes so far.
+        if isOne { #expect(try webgate().inspectedStatuses.contains(status)) }
+        #expect(try webgate().inspectedStatuses.contains(401))
     }
 
     @Test(arguments: [(0x1F, false), (0x20, true), (0x7E, true), (0x7F, false)] as [(UInt8, Bool)])
