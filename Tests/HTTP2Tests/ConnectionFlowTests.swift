@@ -299,7 +299,7 @@ import Testing
         _ = try idle.asked()
         let least = pings(idle)
         #expect((1990...2000).contains(least))
-        // One for each frame of a body, and one for each 256 octets.
+        // The peer may send one frame more for each frame of a body, and one for each 256 octets of it.
         let upload = try RawPeer(.server)
         _ = try upload.asked()
         let some = pings(upload) {

@@ -14,12 +14,12 @@ final class HealthProbe: UpstreamUser {
     /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: HealthProbe?
 
-    /// What a check has shown of the address.
+    /// The judgement of an address by one check.
     enum Outcome {
         case fit
-        /// Why it is not.
+        /// The text says why it is not fit.
         case unfit(String)
-        /// We had no room for a connection: descriptors, memory.
+        /// The gateway had no room for a connection: descriptors, memory.
         case unknown
     }
 

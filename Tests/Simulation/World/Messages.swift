@@ -17,7 +17,7 @@ struct Message {
     /// The answer's status.
     var status: Int { Int(start.dropFirst(9).prefix(3)) ?? 0 }
 
-    /// Octets, and not characters, whose bounds take far longer to find.
+    /// The line is split by octets, since the bounds of characters take far longer to find.
     private func word(_ number: Int) -> Substring {
         let words = start.utf8.split(separator: UInt8(ascii: " "), maxSplits: 2)
         return words.count > number ? Substring(words[number]) : ""
@@ -97,7 +97,7 @@ struct MessageReader {
 
     private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    /// Behind the end of the line that begins at `begin`.
+    /// The place behind the line that begins at `begin`, and behind its end.
     private func nextLine(from begin: Int, to end: Int) -> Int {
         var index = begin + 2
         while index < end, bytes[index - 1] != 10 || bytes[index - 2] != 13 { index += 1 }
