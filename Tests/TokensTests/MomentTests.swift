@@ -51,7 +51,7 @@ import Testing
         #expect(lines(bench.machine.refreshDue(generation: 1, at: now)) == expected)
     }
 
-    /// Nobody wants the token that was given up, until a caller comes during the pause.
+    /// A token that was given up is wanted by nobody, until a caller comes during the pause.
     @Test func aCallerDuringAPauseHasOneTryMadeAtItsEnd() {
         var bench = Bench.warm(RenewalTests.strict)
         _ = bench.due(1, at: 80)
@@ -72,7 +72,7 @@ import Testing
 
     // MARK: - Those who wait
 
-    /// Nobody joins a flight that is overdue, whatever the demand, and whether the timer has fired by then or not.
+    /// A flight that is overdue takes no more waiters, whatever their demand, and whether the timer has fired by then or not.
     @Test(arguments: [Demand.token, .level(1), .level(2)])
     func nobodyWaitsForAFlightFromTheEndOfItsTimeOn(_ demand: Demand) {
         var bench = Bench()
