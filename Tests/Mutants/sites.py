@@ -15,6 +15,7 @@ WORDS = set(
     package fileprivate open static final mutating nonmutating nonisolated override convenience required lazy weak unowned indirect where in
     inout borrowing consuming some any macro true false nil async throws rethrows get set willSet didSet discard yield each is as
     """.split())
+MAPPING = {"map", "flatMap", "compactMap"}
 PROMISES = {"precondition", "preconditionFailure", "assert", "assertionFailure"}
 TYPES = {"struct", "class", "enum", "actor", "extension", "protocol"}
 
@@ -208,7 +209,8 @@ class Source:
             return False
         before = self.tokens[index - 1]
         if before.text in ("{", ";"):
-            return self.is_block(token.within)
+            # `map { $0.name() }` has a value: left out, the closure may still compile, with () for every element.
+            return self.is_block(token.within) and self.at(token.within - 1) not in MAPPING
         if before.text == ":":
             return self.is_in_label(index - 1) and self.is_block(token.within)
         if before.line == token.line or before.text in (",", "(", "[", ".") or before.text in ("in", "return", "else", "="):

@@ -266,10 +266,10 @@ final class Caller {
         // A long upload is not kept for a second try, and one that takes longer than a token lives may meet the end of both of its tokens.
         case 401, 403, 502:
             if question.isLongUpload || world.timeline.now > question.sentAt + world.issuer.life { return true }
-        // The login was forgotten twice while the request was under way, and one login more is all that a flight makes.
+        // The login was forgotten twice while the request was under way, and one login more is all that a flight makes where it has time.
         case 503 where route.client == MobileSocial.client:
-            return world.tokens.revocations(
-                of: route.client, since: question.sentAt - min(question.sentAt, .seconds(15))) > 1
+            let (now, start) = (question.sentAt, question.sentAt - min(question.sentAt, .seconds(15)))
+            return world.tokens.revocations(of: route.client, since: start) > (world.issuer.wasLate(since: now) ? 0 : 1)
         // A fleet's first login waits 3 s for leases that a new Redis may have forgotten; three late steps exceed a request's wait.
         case 504 where route.client == MobileSocial.client:
             return world.redis != nil && world.issuer.wasLate(since: question.sentAt)

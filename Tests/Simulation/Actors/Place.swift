@@ -2,6 +2,8 @@
 struct Place {
     let route: Substring
     let id: Substring
+    /// The last part of a path that many requests have; nil: the request has one of its own.
+    let path: Substring?
     /// Octets of the answer's body.
     let size: Int
     /// Empty where the route has no users.
@@ -30,8 +32,9 @@ struct Place {
         else { return nil }
         (self.route, self.id, self.size) = (route, id, size)
         user = details.count > 2 ? details[details.startIndex + 2] : ""
-        scope = query.isEmpty ? nil : parts.last.flatMap { Self.wide[String($0)] }
-        isClosed = !query.isEmpty && parts.last.map { Self.closed.contains(String($0)) } == true
+        self.path = query.isEmpty ? nil : parts.last
+        scope = self.path.flatMap { Self.wide[String($0)] }
+        isClosed = self.path.map { Self.closed.contains(String($0)) } == true
     }
 
     /// - Parameter path: the last part of a path that many requests have; nil: the request has one of its own.

@@ -1,7 +1,7 @@
 /// Requests whose credential an API has refused: the truth that answers to their callers are compared with.
 struct Refusals {
     private var refusals: [String: (count: Int, at: UInt64)] = [:]
-    /// When a caller last had an API's refusal: from then on the gateway may hold grants back for a while.
+    /// When a gateway or a caller last had an API's refusal for good: from then on the gateway may hold grants back for a while.
     private var lastTold: [Route: [String: UInt64]] = [:]
 
     struct Route: Hashable {
@@ -14,9 +14,11 @@ struct Refusals {
     /// Paths of a route that together hold all of it.
     private static let pathsThatHold = 3
 
-    /// - Parameter time: when the refusal leaves the API.
-    mutating func note(_ id: String, at time: UInt64) {
-        refusals[id] = ((refusals[id]?.count ?? 0) + 1, time)
+    /// - Parameter time: when the refusal leaves the API. The second one of a request tells the gateway before any caller.
+    mutating func note(_ id: String, _ path: String, of route: Route, at time: UInt64) {
+        let count = (refusals[id]?.count ?? 0) + 1
+        refusals[id] = (count, time)
+        if count > 1 { told(path, of: route, at: time) }
     }
 
     /// When an API refused a request, where that was the first refusal of it.

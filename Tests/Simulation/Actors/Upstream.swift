@@ -75,7 +75,9 @@ final class Upstream {
         var answer: [UInt8]
         if let refusal = refusal(of: arrival, client: route.client(for: place.user), place, wire) {
             refused += 1
-            world.refusals.note(String(place.id), at: world.timeline.now + delay)
+            world.refusals.note(
+                String(place.id), String(place.path ?? place.id),
+                of: Refusals.Route(gateway: wire.gateway, name: route.name), at: world.timeline.now + delay)
             answer = refusal
         } else if case .status(let status) = mood {
             answer = Answer.text(status, [], Array("no\n".utf8))
