@@ -18,6 +18,8 @@ final class Caller {
     struct Question {
         let id: String
         let route: String
+        /// Whose token it wants, with the user where each has one.
+        let client: String
         /// The path, where many requests have the same one; nil: the request has one of its own.
         let path: String?
         let method: String
@@ -186,10 +188,11 @@ final class Caller {
         let most =
             draw.once(in: 12) ? 200_000 : draw.once(in: oftenLarge && world.mustSucceed ? 60 : 200) ? 3_000_000 : 2000
         let body = method == "POST" ? draw.below(most) : nil
-        let question = Question(
-            id: "c\(number)n\(sent)", route: route.name, path: path, method: method, size: size,
-            isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
         let user = route.client == "crowd" ? "u\(draw.below(world.limits.users))" : nil
+        let question = Question(
+            id: "c\(number)n\(sent)", route: route.name, client: route.client(for: user.map { $0[...] } ?? ""),
+            path: path,
+            method: method, size: size, isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
         let hasCredential = draw.once(in: 6) && route.client != "none"
         world.journal.note(
             .asked, UInt64(number), Array(question.id.utf8), "c\(number) asks \(method) \(route.name) \(question.id)")
@@ -262,14 +265,23 @@ final class Caller {
         case 413: return question.method == "POST"
         // The server that was gone may have done it, or seen a password that nobody has accepted yet.
         case 502 where route.name == "basic": return true
+        // A server whose first SETTINGS allow few streams refuses those that came before; where nothing of ours goes out no body is kept.
+        case 502 where route.client == "none": if question.method == "POST" { return true }
         case 502 where route.name == "person": if question.method == "POST" { return true }
-        // A long upload is not kept for a second try, and one that takes longer than a token lives may meet the end of both of its tokens.
-        case 401, 403, 502:
-            if question.isLongUpload || world.timeline.now > question.sentAt + world.issuer.life { return true }
-        // The login was forgotten twice while the request was under way, and one login more is all that a flight makes where it has time.
+        // The login was forgotten while it was made, a moment ago perhaps, or twice: one login more is all that a flight makes.
         case 503 where route.client == MobileSocial.client:
-            let (now, start) = (question.sentAt, question.sentAt - min(question.sentAt, .seconds(15)))
-            return world.tokens.revocations(of: route.client, since: start) > (world.issuer.wasLate(since: now) ? 0 : 1)
+            func forgotten(for time: UInt64) -> Int {
+                world.tokens.revocations(of: route.client, since: question.sentAt - min(question.sentAt, time))
+            }
+            return forgotten(for: .seconds(world.issuer.wasLate(since: question.sentAt) ? 15 : 5)) > 0
+                || forgotten(for: .seconds(15)) > 1
+        // A handshake needs a connection of its own, and the only one of a loop may carry another caller's long upload as a stream.
+        case 503 where question.step != nil && world.hasOneConnection:
+            if world.callers.contains(where: { $0.isUploading(on: question.route) }) { return true }
+        // A long upload is not kept for a second try, and one that takes longer than a token lives may meet the end of both of its tokens.
+        // Tokens that are dead when they come are withdrawn from requests that wait for their connections, which is told by 503 after two.
+        case 401, 403, 502, 503:
+            if question.isLongUpload || world.timeline.now > question.sentAt + world.issuer.life { return true }
         // A fleet's first login waits 3 s for leases that a new Redis may have forgotten; three late steps exceed a request's wait.
         case 504 where route.client == MobileSocial.client:
             return world.redis != nil && world.issuer.wasLate(since: question.sentAt)
@@ -289,12 +301,19 @@ final class Caller {
         if let path = question.path, Place.wide[path] != nil { return revocations > 0 }
         // Seeds 1007 and 12: of a WebGate's tokens, one for each realm and gateway, that for the realm of the challenge may be dead as well.
         if route.client == MobileSocial.client { return world.tokens.revocations(of: route.client, since: 0) > 0 }
-        // Users come to one gateway and to another: the token that the fleet has beside the refused one may be as old.
+        // Users come to one gateway and to another: the token that the fleet has beside the refused one may be as old. So may one be that
+        // was given on the way to the API, or was on its own way from the issuer, when they were taken away.
         let isOldElsewhere = world.redis != nil && route.client == World.crowd.client
-        return revocations > (world.issuer.wasLate(since: now) || isOldElsewhere ? 0 : 1)
+        let wasOnItsWay = world.tokens.wereJustGiven(to: question.client, since: now)
+        return revocations > (world.issuer.wasLate(since: now) || isOldElsewhere || wasOnItsWay ? 0 : 1)
     }
 
-    func cut(_ questions: [Question]) {
+    private func isUploading(on route: String) -> Bool {
+        talk?.questions.contains { $0.isLongUpload && $0.route == route } ?? false
+    }
+
+    /// - Parameter behindLastAnswer: the answer before them said that it was the connection's last one.
+    func cut(_ questions: [Question], behindLastAnswer: Bool = false) {
         outcomes[0, default: 0] += UInt64(questions.count)
         for question in questions {
             world.journal.note(
@@ -302,7 +321,7 @@ final class Caller {
             if only != nil {
                 world.verdicts.expect(false, .recovery, "\(question.id) was cut although nothing is broken any more")
             } else if world.mustSucceed {
-                if question.id == questions.first?.id, question.isLongUpload {
+                if question.id == questions.first?.id, question.isLongUpload, !behindLastAnswer {
                     world.verdicts.expect(
                         false, .oneAnswer, "\(question.id), a long upload, was not answered where nothing was broken")
                 }

@@ -82,7 +82,7 @@ final class HTTP1Talk: Talk {
             }
             world.verdicts.expect(true, .oneAnswer, "")
             caller.answered(questions.removeFirst(), answer)
-            if answer.field("connection")?.lowercased() == "close" { hangUp() }
+            if answer.field("connection")?.lowercased() == "close" { hangUp(behindLastAnswer: true) }
         }
         if let fault = reader.fault {
             world.verdicts.expect(false, .rightAnswer, "a caller was sent what is no answer: \(fault)")
@@ -108,13 +108,15 @@ final class HTTP1Talk: Talk {
     }
 
     /// Orderly, behind what it has got; questions without an answer are cut.
-    func hangUp() {
+    func hangUp() { hangUp(behindLastAnswer: false) }
+
+    private func hangUp(behindLastAnswer: Bool) {
         guard !isOver else { return }
         isOver = true
         wire?.close()
         let left = questions
         questions = []
-        if !left.isEmpty { caller.cut(left) }
+        if !left.isEmpty { caller.cut(left, behindLastAnswer: behindLastAnswer) }
     }
 
     func breaks() {

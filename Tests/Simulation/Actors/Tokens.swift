@@ -20,6 +20,8 @@ final class Tokens {
     private(set) var access: [String: Access] = [:]
     /// When all tokens of a client were taken away, nanoseconds.
     private var revocations: [(client: String, time: UInt64)] = []
+    /// Nanoseconds that a token may take from an issuer that is not late to its gateway, and to the rest of a fleet.
+    private static let journey: UInt64 = .milliseconds(100)
     /// In every secret of the simulation, so that it is found wherever one is told.
     static let canary: StaticString = "CANARY"
     /// Clients whose next token is dead when they have it.
@@ -69,6 +71,17 @@ final class Tokens {
     /// How often a client's tokens were taken away.
     func revocations(of client: String, since time: UInt64) -> Int {
         revocations.count { client.hasPrefix($0.client) && $0.time >= time }
+    }
+
+    /// Whether a token that was taken away less than 5 s before some time, or since, had been given since that time or just before its end.
+    func wereJustGiven(to client: String, since time: UInt64) -> Bool {
+        revocations.contains { revocation in
+            let end = revocation.time
+            return client.hasPrefix(revocation.client) && end + .seconds(5) >= time
+                && access.values.contains {
+                    $0.client == client && $0.given < end && ($0.given + Self.journey > end || $0.given > time)
+                }
+        }
     }
 
     func noteUse(of text: String) { access[text]?.isUsed = true }
