@@ -32,7 +32,8 @@ import Testing
     }
 
     @Test(arguments: [
-        #""\u12""#, #""\u12g4""#, #""\ud83d""#, #""\ud83dx""#, #""\ud83d\u0041""#, #""\udc00""#, #""\x""#,
+        #""\u12""#, #""\u12g4""#, #""\ud83d""#, #""\ud83dx""#, #""\ud83d\u0041""#, #""\udc00""#, #""\udc00\udc00""#,
+        #""\x""#,
     ])
     func `an escape that is none is no JSON`(_ text: String) {
         #expect(throws: JSONTree.Fault.notJSON) { try JSONTree(bytes(#"{"a":\#(text)}"#)) }
@@ -47,6 +48,20 @@ import Testing
         #expect(times?.expires == 1500 && times?.issued == 1250)
         #expect(JWTTimes(jwt(#"{"exp":"1500","iat":1}"#)) == nil && JWTTimes(jwt(#"{"iat":1}"#)) == nil)
         #expect(JWTTimes(Secret("opaque")) == nil && JWTTimes(Secret("a.b")) == nil)
+    }
+
+    @Test func `a token's own end counts where its issuer tells none`() throws {
+        let secret = jwt(#"{"exp":1500,"iat":1250}"#)
+        let token = secret.withBytes { String(decoding: $0, as: UTF8.self) }
+        func grant(_ more: String) throws -> AccessGrant {
+            let body = bytes(#"{"access_token":"\#(token)","token_type":"Bearer"\#(more)}"#)
+            return try OAuth2Answer(IssuerAnswer(status: 200, headers: [], body: body, sentAt: 0, overTLS: true))
+                .result.get()
+        }
+        let silent = try grant("")
+        #expect(silent.lifetime == nil && silent.statedTimes?.issued == 1250 && silent.statedTimes?.expires == 1500)
+        let told = try grant(#","expires_in":60"#)
+        #expect(told.lifetime != nil && told.statedTimes == nil)
     }
 
     @Test(arguments: [

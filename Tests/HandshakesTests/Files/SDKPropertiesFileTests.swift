@@ -25,6 +25,11 @@ import Testing
         #expect(properties.all.map(\.value) == ["X", "A B"])
     }
 
+    @Test func `quotes around a value go, and one alone stays`() throws {
+        let properties = try SDKProperties(bytes("a = \"\"\nb = \"\nc = \"x\nd = y\"\ne = \"z\"\n"))
+        #expect(properties.all.map(\.value) == ["", "\"", "\"x", "y\"", "z"])
+    }
+
     @Test func `a file that cannot be read says so, and one without a property too`() throws {
         let gone = #expect(throws: SDKProperties.Fault.self) { try SDKProperties(file: folder.path + "/gone") }
         #expect(gone?.description.isEmpty == false)
