@@ -39,6 +39,11 @@ import Testing
         #expect(throws: JSONTree.Fault.notJSON) { try JSONTree(bytes(#"{"a":\#(text)}"#)) }
     }
 
+    @Test(arguments: [(#"\ud800\udc00"#, "\u{10000}"), (#"\udbff\udfff"#, "\u{10FFFF}"), (#"\ue000"#, "\u{E000}")])
+    func `the first and the last pair of halves are characters`(_ escape: String, _ character: String) throws {
+        #expect(try JSONTree(bytes(#"{"a":"\#(escape)"}"#)).text(["a"]) == character)
+    }
+
     private func jwt(_ claims: String) -> Secret {
         Secret("e30.\(Base64.encodeURL(bytes(claims))).c2ln")
     }
