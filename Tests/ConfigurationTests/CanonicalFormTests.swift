@@ -51,6 +51,7 @@ import Testing
         ("{list: []}", parts("list", "")), ("{list: [B, a]}", part("list") + part(parts("b", "a"))),
         ("{list: [\"-\"]}", part("list") + part(part(""))),
         ("{named: {B: x, a: y}}", part("named") + part(parts("a", "y", "b", "x"))),
+        ("{named: {A: y, a: x}}", part("named") + part(parts("a", "y", "a", "x"))),
         ("{named: {}}", parts("named", "")), ("{named: {\" \": x}}", part("named") + part(parts(" ", "x"))),
         ("{named: {a: [x]}}", part("named") + part(parts("a", ""))),
         ("{inner: {}}", []), ("{inner: {b: 3}}", []), ("{inner: {b: 4}}", part("inner") + part(parts("b", "4"))),

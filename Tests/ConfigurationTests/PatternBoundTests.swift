@@ -53,6 +53,7 @@ import Testing
         ("([a[])", "3 has '[' inside '[ ]'; '\\[' is the sign itself"),
         ("([aé])", "3 has a sign beyond ASCII in '[ ]'; '\\xHH' is one byte"),
         ("(\\x4", "1 has '\\x' without two hexadecimal digits"), ("(\\x", "1 has '\\x' without two hexadecimal digits"),
+        ("(a)\\x41", nil), ("(a)\\x4", "3 has '\\x' without two hexadecimal digits"),
         ("(\\xg4)", "1 has '\\x' without two hexadecimal digits"),
         ("([\\x4g])", "2 has '\\x' without two hexadecimal digits"),
         ("(\\q)", "1 has '\\q', which is not known here"), ("(\\é)", "1 has '\\' before what is no visible sign"),

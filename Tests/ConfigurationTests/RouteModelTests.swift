@@ -225,6 +225,26 @@ import Testing
         #expect(plain?.tokenStub == TokenStub(lifetime: .seconds(3600), grants: TokenStub.Grant.allCases))
     }
 
+    @Test func aStubTakesCallersAloneFromTheDefaults() {
+        let written = Written(
+            """
+            defaults: {route: {host: caller, callers: {token: env:T}, timeouts: {idle: 1s}}}
+            routes: [{listen: "127.0.0.1:1", token_stub: {}}]
+            """)
+        #expect(written.findings == [])
+        #expect(written.route?.callers.token == .environment(name: "T") && written.route?.host == .upstream)
+    }
+
+    @Test func aRouteTakesWhatItDoesNotSayFromTheDefaults() {
+        let written = Written(
+            """
+            defaults: {route: {host: caller, use: none, timeouts: {idle: 1s, connect: 2s}}}
+            routes: [{listen: "127.0.0.1:1", to: https://u, timeouts: {idle: 3s}}]
+            """)
+        #expect(written.findings == [] && written.route?.host == .caller)
+        #expect(written.route?.timeouts.idle == .seconds(3) && written.route?.timeouts.connect == .seconds(2))
+    }
+
     @Test func scopesOfAnIdentityHoldForRoutesThatNameNone() {
         func scopes(_ route: String) -> [String]? {
             Written(
