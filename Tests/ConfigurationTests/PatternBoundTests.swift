@@ -88,8 +88,19 @@ import Testing
     @Test func textsAreBoundInTheirBytes() throws {
         #expect(reason("([" + String(repeating: "a", count: 509) + "])") == "0 must have at most 512 bytes")
         let pattern = try Pattern("(b)$")
-        let long = Array(repeating: UInt8(ascii: "a"), count: Pattern.longestInput - 1) + [UInt8(ascii: "b")]
-        #expect(pattern.firstGroup(in: long) == long.count - 1..<long.count)
+        let long = Array(repeating: UInt8(ascii: "a"), count: 8191) + [UInt8(ascii: "b")]
+        #expect(pattern.firstGroup(in: long) == 8191..<8192)
         #expect(pattern.firstGroup(in: [0x61] + long) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("(a*)", 5), ("(a+)", 5), ("(a?)", 1), ("(a{2})", 2), ("(a{2,})", 5), ("(a{2,3})", 3), ("(a{0,2})", 2),
+            ("(a{0,0})", 0), ("(a{5})", 5), ("(a{6})", nil), ("(a{6,})", nil), ("(a*?)", 0), ("(a+?)", 1), ("(a??)", 0),
+            ("(a{2}?)", 2), ("(a{2,}?)", 2), ("(a{2,3}?)", 2), ("(a*?)$", 5), ("(a+?)$", 5), ("^(a??)a{4}$", 1),
+            ("^(a{2,4}?)a$", 4), ("^(a{0,9})a{3}$", 2), ("(a{10})", nil), ("(a{1,10})", 5), ("(b*)", 0), ("(b+)", nil),
+        ] as [(String, Int?)])
+    func aRepetitionTakesItsCount(pattern: String, count: Int?) throws {
+        #expect(try Pattern(pattern).firstGroup(in: Array("aaaaa".utf8))?.count == count)
     }
 }

@@ -148,6 +148,18 @@ import Testing
 
             """
         #expect(schema.hasPrefix(head))
+        let key = """
+                          "many": {
+                            "description": "M.",
+                            "anyOf": [{
+                                "type": "integer",
+                                "minimum": 0
+                              }, {
+                                "$ref": "#/$defs/variable"
+                              }]
+                          },
+            """
+        #expect(schema.contains(key))
         #expect(schema.hasSuffix("\n  }\n}\n"))
     }
 }
