@@ -38,6 +38,15 @@ import Testing
         #expect(shared.address == .unix(path: "/r") && !shared.usesTLS && shared.description == "unix:/r")
     }
 
+    @Test(arguments: [
+        ("unix:r", "must have an absolute path after unix:"), ("unix:/", "must have an absolute path after unix:"),
+        ("unix:/a\\nb", "must not have control characters or line breaks"),
+        ("unix:/" + String(repeating: "a", count: 107), "must have a path of at most 107 bytes after unix:"),
+    ])
+    func aSocketsPathHasTheRulesOfAListeners(url: String, error: String) {
+        #expect(load("{url: \"\(url)\", format: new}").findings.contains { $0.contains(error) })
+    }
+
     private static func forged(_ format: String) -> String {
         "'format: \(format)' of 'shared' takes versions and ends that whoever writes to the server can forge; "
             + "say 'format: new' beside 'url' when every gateway of the fleet is upgraded"

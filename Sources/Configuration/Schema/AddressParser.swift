@@ -313,13 +313,7 @@ enum AddressParser {
 extension AddressParser {
     /// `redis://host:port/database`, `rediss://…`, or `unix:/path`.
     static func shared(_ text: String) throws(TextFault) -> (address: SharedStore.Address, database: Int) {
-        if text.hasPrefix("unix:") {
-            let path = String(text.dropFirst(5))
-            guard path.hasPrefix("/"), path.utf8.count < 108 else {
-                throw TextFault("must have an absolute path of at most 107 bytes after 'unix:'")
-            }
-            return (.unix(path: path), 0)
-        }
+        if text.hasPrefix("unix:") { return (.unix(path: try unixPath(text)), 0) }
         let url = try url(text, schemes: [.rediss, .redis])
         let number = url.path.dropFirst()
         guard url.query == nil, let database = number.isEmpty ? 0 : ReceivedNumber(number)?.within(0...65_535)

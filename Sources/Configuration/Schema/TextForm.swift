@@ -115,9 +115,8 @@ extension TextForm {
                 }
             guard isWord else { throw TextFault("must start with a letter and have only letters, digits, '_' and '-'") }
         case .recipe:
-            guard text.utf8.count <= Self.longestTemplate, !text.utf8.contains(0x7F) else {
-                throw TextFault("must be a text of at most 16 KiB")
-            }
+            guard text.utf8.count <= Self.longestTemplate else { throw TextFault("must be a text of at most 16 KiB") }
+            guard !text.utf8.contains(0x7F) else { throw TextFault("must not have the control character DEL (0x7F)") }
         case .pointer: _ = try JSONPointer(text: text)
         case .pattern:
             do throws(Pattern.Fault) { _ = try Pattern(text) } catch { throw TextFault(error.reason) }
