@@ -115,10 +115,9 @@ extension TreeDecoder {
                 error("'token' in 'callers' of \(place) would be kept by 'keep_as' and reach the upstream", mark)
             }
         }
-        let admitsNamed = callers.token != nil || !callers.tlsNames.isEmpty || !callers.unixUsers.isEmpty
-        // `callers: local` in so many words is a decision; a map that names nobody is none.
+        // `callers: local` in so many words is a decision; a map that names nobody is none, and with one that does any address may call.
         let isStated = reader.entry("callers")?.value.scalar != nil
-        if callers.allow == .local, !isStated, !admitsNamed, !callers.unsafeOpen {
+        if callers.allow == .local, !isStated {
             for listener in bound where !listener.address.isLocal {
                 error(
                     "\(place) listens on \(listener.address) and admits nobody in particular; say callers.allow, "
