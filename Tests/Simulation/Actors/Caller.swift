@@ -191,8 +191,7 @@ final class Caller {
         let user = route.client == "crowd" ? "u\(draw.below(world.limits.users))" : nil
         let question = Question(
             id: "c\(number)n\(sent)", route: route.name, client: route.client(for: user.map { $0[...] } ?? ""),
-            path: path,
-            method: method, size: size, isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
+            path: path, method: method, size: size, isLongUpload: body ?? 0 > 1 << 20, sentAt: world.timeline.now)
         let hasCredential = draw.once(in: 6) && route.client != "none"
         world.journal.note(
             .asked, UInt64(number), Array(question.id.utf8), "c\(number) asks \(method) \(route.name) \(question.id)")
