@@ -8,6 +8,8 @@ import Testing
     static let refused: [(String, HeadFault)] = [
         ("GET /\(String(repeating: "a", count: 20)) HTTP/1.1\r\nHost: a\r\n\r\n", .targetTooLong),
         ("GET /\(String(repeating: "a", count: 400))", .targetTooLong),
+        ("BREWBREW /\(String(repeating: "a", count: 400))", .targetTooLong),
+        ("BREWBREWB /\(String(repeating: "a", count: 400))", .methodTooLong),
         ("BREWBREWB / HTTP/1.1\r\nHost: a\r\n\r\n", .methodTooLong),
         (String(repeating: "A", count: 60), .methodTooLong),
         ("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", .tooManyFields),
@@ -28,6 +30,13 @@ import Testing
         let filling = String(repeating: "b", count: 200 - start.utf8.count - 4)
         #expect(requestFault("\(start)\(filling)\r\n\r\n", limits: HeadLimitsTests.limits) == nil)
         #expect(requestFault("\(start)\(filling)b\r\n\r\n", limits: HeadLimitsTests.limits) == .headTooLarge)
+    }
+
+    /// Method, target, two blanks, the version and CRLF have 8 + 20 + 12 octets here: a line that goes on behind them is too long.
+    @Test func aLineWithoutEndIsAwaitedAsLongAsItMayFit() {
+        let start = "GET /" + String(repeating: "a", count: 34)
+        #expect(requestFault(start, limits: HeadLimitsTests.limits) == nil)
+        #expect(requestFault(start + "a", limits: HeadLimitsTests.limits) == .targetTooLong)
     }
 
     @Test func bytesAfterTheHeadDoNotCount() throws {

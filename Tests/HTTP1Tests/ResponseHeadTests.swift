@@ -14,7 +14,7 @@ import Testing
         ("HTTP/1.1 200 OK\r\nA\r\n\r\n", .colonMissing),
         ("HTTP/1.1 20 OK\r\n\r\n", .statusLineMalformed),
         ("HTTP/1.1 099 OK\r\n\r\n", .statusLineMalformed),
-        ("HTTP/1.1 200OK\r\n\r\n", .statusLineMalformed),
+        ("HTTP/1.1 200OK\r\n\r\n", .statusLineMalformed), ("HTTP/1.1 200x\r\n\r\n", .statusLineMalformed),
         ("HTTP/1.1  200 OK\r\n\r\n", .statusLineMalformed),
         ("HTTP/1.1\r\n\r\n", .statusLineMalformed),
         ("ICY 200 OK\r\n\r\n", .statusLineMalformed),
