@@ -26,6 +26,11 @@ import Testing
             .filter { !$0.contains("is not opened") }
     }
 
+    @Test func aStubOfATokenEndpointHasCallersToo() {
+        #expect(findings("\(Self.open), token_stub: {}").contains(Self.nobody))
+        #expect(!findings("\(Self.open), token_stub: {}, callers: {unsafe_open: true}").contains(Self.nobody))
+    }
+
     static let admissions: [(route: String, findings: [String])] = [
         (open, [place, nobody]), ("\(open), callers: {browsers: true}", [place, nobody]),
         ("\(open), callers: local", [place]), ("\(open), callers: {unsafe_open: true}", [place]),

@@ -8,6 +8,14 @@ import Testing
 
     private func load(_ text: String) -> Written { Written(text + "\n" + Self.routes) }
 
+    @Test func includedFilesAreCounted() {
+        func isTooMany(_ count: Int) -> Bool {
+            load("include: [\((1...count).map { "/gone/\($0)" }.joined(separator: ", "))]").findings
+                .contains { $0.hasSuffix("'include' brings more than 256 files") }
+        }
+        #expect(isTooMany(257) && !isTooMany(256))
+    }
+
     @Test func aPlainFileHasItsDefaults() throws {
         let all = try #require(load("").loaded.configuration)
         #expect(
