@@ -4,19 +4,8 @@ import Testing
 
 /// Each form takes exactly the characters that it should, at each place where it looks at them.
 @Suite struct CharacterClassTests {
-    /// A text of the form with a place in it, and the characters that may stand there.
-    struct Place: Sendable, CustomTestStringConvertible {
-        var form: TextForm
-        var before: String
-        var after: String
-        var taken: String
-
-        init(_ form: TextForm, _ before: String, _ after: String, _ taken: String) {
-            (self.form, self.before, self.after, self.taken) = (form, before, after, taken)
-        }
-
-        var testDescription: String { "\(form), \(before)…\(after)" }
-    }
+    /// The characters that may stand at a place of a text are expected.
+    typealias Place = FormCase<String>
 
     static let digits = "0123456789"
     static let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -69,7 +58,7 @@ import Testing
         let others = [0x80, 0x85, 0x9F, 0xA0, 0xE9, 0x65E5].compactMap(Unicode.Scalar.init)
         let all = (0...0x7F).map { Unicode.Scalar(UInt8($0)) } + others
         let taken = all.filter { place.form.fault(place.before + String(Character($0)) + place.after) == nil }
-        let wanted = all.filter { place.taken.unicodeScalars.contains($0) }
+        let wanted = all.filter { place.expected.unicodeScalars.contains($0) }
         #expect(taken == wanted)
     }
 }

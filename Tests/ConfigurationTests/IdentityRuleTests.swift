@@ -2,7 +2,7 @@ import Testing
 
 @testable import Configuration
 
-/// What all identities have in common: `token`, `network`, exchanges, and end users.
+/// The keys that every identity may have (`token`, `network`, exchanges, end users) land in the model, and their rules hold.
 @Suite struct IdentityRuleTests {
     /// A scheme that says of itself whatever its block says.
     struct Mask: ConfiguredScheme {
@@ -48,7 +48,7 @@ import Testing
         Configuration.load(.text(text), schemes: [Mask.self, Written.Pin.self]) { _ in nil }
     }
 
-    /// One identity `a` with a route of its own.
+    /// Loads a file with the identity `a` and a route `r` that uses it.
     private static func load(identity: String, route: String = "", more: String = "") -> LoadResult {
         load(
             """

@@ -4,23 +4,8 @@ import Testing
 
 /// The longest text of each form is taken, and one byte more is not.
 @Suite struct LengthBoundTests {
-    /// A text of the form that grows by the byte, with its longest length.
-    struct Bound: Sendable, CustomTestStringConvertible {
-        var form: TextForm
-        var before: String
-        var after: String
-        var longest: Int
-
-        init(_ form: TextForm, _ before: String, _ after: String, _ longest: Int) {
-            (self.form, self.before, self.after, self.longest) = (form, before, after, longest)
-        }
-
-        func text(_ length: Int) -> String {
-            before + String(repeating: "a", count: length - before.utf8.count - after.utf8.count) + after
-        }
-
-        var testDescription: String { "\(form), \(before)…\(after)" }
-    }
+    /// The longest length of a text that grows by the byte is expected.
+    typealias Bound = FormCase<Int>
 
     private static let label = String(repeating: "b", count: 62) + "."
 
@@ -43,9 +28,13 @@ import Testing
 
     @Test(arguments: bounds)
     func theLongestIsTakenAndOneByteMoreIsNot(bound: Bound) {
-        #expect(bound.form.fault(bound.text(bound.longest - 1)) == nil)
-        #expect(bound.form.fault(bound.text(bound.longest)) == nil)
-        #expect(bound.form.fault(bound.text(bound.longest + 1)) != nil)
+        func text(_ length: Int) -> String {
+            let filling = length - bound.before.utf8.count - bound.after.utf8.count
+            return bound.before + String(repeating: "a", count: filling) + bound.after
+        }
+        #expect(bound.form.fault(text(bound.expected - 1)) == nil)
+        #expect(bound.form.fault(text(bound.expected)) == nil)
+        #expect(bound.form.fault(text(bound.expected + 1)) != nil)
     }
 
     @Test(

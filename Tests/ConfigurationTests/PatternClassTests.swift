@@ -42,7 +42,7 @@ import Testing
         #expect(try taken("([^\(text)])") == Self.others([byte]))
     }
 
-    /// Behind a backslash letters and digits have a meaning or none; any other visible sign is itself.
+    /// Letters and digits behind a backslash have a meaning or are refused; any other visible sign there is itself.
     @Test(arguments: UInt8.min...0x7F)
     func aSignBehindABackslashIsItselfUnlessItHasAMeaning(byte: UInt8) throws {
         let sign = String(Character(Unicode.Scalar(byte)))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Configuration
 
-/// What no key of a route can check alone: each rule with a file that breaks it and one beside it that does not.
+/// Rules between the keys of a route, which no key can check alone: each with a file that breaks it and one beside it that does not.
 @Suite struct RouteRuleTests {
     private static let place = "route '127.0.0.1:1'"
 
@@ -139,6 +139,7 @@ import Testing
             "inject: {header: Upgrade}",
             ["header! " + reserved("'header'", "Upgrade")]
         ),
+        // The mark behind a key in what is expected says that the finding is an error: `keep_as!` is a text here, and no cast.
         (
             "inject: {caller_value: {keep_as: Expect}}",
             ["keep_as! " + reserved("'keep_as'", "Expect")]

@@ -32,7 +32,7 @@ struct Written {
         loaded = Configuration.load(.text(text), schemes: [Stamp.self, Pin.self]) { _ in nil }
     }
 
-    /// One route of an identity `a` on `127.0.0.1:1`, to `https://u` unless it says otherwise.
+    /// Loads a file with a route of the identity `a` on `127.0.0.1:1` to `https://u`, unless the route says otherwise.
     init(route: String, listeners: String = "", more: String = "") {
         let base = [("listen", "\"127.0.0.1:1\""), ("to", "https://u"), ("use", "a")]
         let missing = base.filter { !(" " + route).contains(" \($0.0):") }.map { "\($0.0): \($0.1)" }
@@ -45,7 +45,7 @@ struct Written {
             """)
     }
 
-    /// One listener `l` beside a route that uses it.
+    /// Loads a file with the listener `l` and a route that uses it.
     init(listener: String) {
         self.init(
             """

@@ -115,7 +115,7 @@ extension TreeDecoder {
                 error("'token' in 'callers' of \(place) would be kept by 'keep_as' and reach the upstream", mark)
             }
         }
-        // `callers: local` in so many words is a decision; a map that names nobody is none, and with one that does any address may call.
+        // `callers: local` in so many words is a decision; a map that names nobody is none. A map that names somebody allows any address.
         let isStated = reader.entry("callers")?.value.scalar != nil
         if callers.allow == .local, !isStated {
             for listener in bound where !listener.address.isLocal {

@@ -18,7 +18,7 @@ final class Caller {
     struct Question {
         let id: String
         let route: String
-        /// Whose token it wants, with the user where each has one.
+        /// The client whose token the request wants, with the user where each user has a token.
         let client: String
         /// The path, where many requests have the same one; nil: the request has one of its own.
         let path: String?
