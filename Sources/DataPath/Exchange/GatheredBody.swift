@@ -5,9 +5,11 @@ internal import TLS
 /// An exception to the law against allocation, for the routes whose identity signs bodies.
 final class GatheredBody {
     private var reader: BodyReader
-    private var hash = RunningSHA256()
+    private var hash: RunningHash
     /// Where in the caller's block the unread bytes begin.
     private var position: Int
+    /// As both were before the first byte.
+    private let start: (reader: BodyReader, position: Int)
     /// The length of the body without its framing.
     private(set) var length: UInt64 = 0
     /// SHA-256; nil as long as something is missing.
@@ -16,8 +18,11 @@ final class GatheredBody {
     static let emptyDigest = sha256([])
 
     init(_ reader: BodyReader, from position: Int) {
+        guard let hash = RunningHash(.sha256) else { preconditionFailure("SHA-256 not available") }
+        self.hash = hash
         self.reader = reader
         self.position = position
+        start = (reader, position)
         if reader.isComplete { end() }
     }
 
@@ -36,4 +41,20 @@ final class GatheredBody {
 
     /// The body ended beside its bytes, as HTTP/2 has it.
     func end() { digest = hash.finish() }
+
+    /// The digest by a function that was not known when the body came; it reads the body once more.
+    /// - Precondition: the body is whole, and still where it was received.
+    /// - Returns: nil where there is no such function here.
+    func digest(by function: HashFunction, in block: UnsafeRawBufferPointer) -> [UInt8]? {
+        if function == .sha256 { return digest }
+        guard var hash = RunningHash(function) else { return nil }
+        var (reader, at) = start
+        while at < position {
+            let rest = UnsafeRawBufferPointer(rebasing: block[at..<position])
+            guard let step = try? reader.next(rest), step.consumed > 0 else { return nil }
+            hash.add(UnsafeRawBufferPointer(rebasing: rest[step.data]))
+            at += step.consumed
+        }
+        return hash.finish()
+    }
 }

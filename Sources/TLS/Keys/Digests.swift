@@ -46,31 +46,3 @@ public func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] 
     precondition(done != nil && count == 32, "HMAC-SHA-256 not available")
     return code
 }
-
-/// SHA-256 of bytes that come piece by piece.
-public struct RunningSHA256: ~Copyable {
-    private var context: OpaquePointer?
-
-    /// A hash that has seen no byte.
-    public init() {
-        context = EVP_MD_CTX_new()
-        // A digest of nothing would be the same for every body.
-        precondition(context != nil && EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1, "SHA-256 not available")
-    }
-
-    deinit { EVP_MD_CTX_free(context) }
-
-    /// Bytes may come in any number of pieces.
-    public mutating func add(_ bytes: UnsafeRawBufferPointer) {
-        guard bytes.count > 0 else { return }
-        precondition(EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) == 1, "SHA-256 not available")
-    }
-
-    /// 32 bytes. Nothing may be added afterwards.
-    public mutating func finish() -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: 32)
-        var count: UInt32 = 0
-        precondition(EVP_DigestFinal_ex(context, &digest, &count) == 1 && count == 32, "SHA-256 not available")
-        return digest
-    }
-}
