@@ -4,6 +4,7 @@ import ScriptedKernel
 import Testing
 
 @testable import DataPath
+@testable import Handshakes
 @testable import Reactor
 @testable import Scenes
 
@@ -65,6 +66,8 @@ import Testing
                 field.assumingMemoryBound(to: UpstreamWish.self).pointee = wish
             case is UpstreamOwner?.Type:
                 field.assumingMemoryBound(to: UpstreamOwner?.self).pointee = .caller(17)
+            case is ServerNonce?.Type:
+                field.assumingMemoryBound(to: ServerNonce?.self).pointee = ServerNonce(isStale: false)
             case is Int?.Type: field.assumingMemoryBound(to: Int?.self).pointee = 17
             default: return false
             }

@@ -1,4 +1,5 @@
 import Configuration
+import HTTP1
 
 @testable import Handshakes
 
@@ -14,6 +15,13 @@ private let oauth: OAuth2Handshake? = {
     var settings = OAuth2Settings(.tokenURL(url), clientID: "c")
     settings.allowedScopes = ["a", "b"]
     return try? OAuth2Handshake(settings)
+}()
+
+private let digest: DigestHandshake? = {
+    var settings = DigestSettings(username: "a \"quoted\" \u{fc}ser")
+    settings.algorithms = DigestAlgorithm.Family.allCases
+    settings.protections = DigestProtection.allCases
+    return try? DigestHandshake(settings, statuses: nil)
 }()
 
 private let recipe: RecipeHandshake = {
@@ -73,6 +81,7 @@ public func fuzzAnswers(_ start: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
         check(webGate?.judge(status: 401, wwwAuthenticate: lines, location: nil, requestURL: "https://u/"))
         check(webGate?.judge(status: 401, wwwAuthenticate: [rest], location: nil, requestURL: "https://u/"))
         _ = oauth?.judge(status: 403, wwwAuthenticate: lines, location: nil, requestURL: "https://u/")
+        checkDigest(lines)
     case 4:
         guard let step = recipe.recipe.steps.first else { break }
         if let tree = try? JSONTree(rest) {
@@ -108,6 +117,29 @@ private func check(_ verdict: ChallengeVerdict?) {
         precondition(!bytes.isEmpty && bytes.allSatisfy { (0x20...0x7E).contains($0) })
     }
     precondition(challenge.resource == "https://u/")
+}
+
+/// An answer to a challenge is one credential that says what the challenge said, whatever that was.
+private func checkDigest(_ lines: [[UInt8]]) {
+    let verdict = digest?.judge(status: 401, wwwAuthenticate: lines, location: nil, requestURL: "https://u/")
+    guard case .nonce(let nonce, _)? = verdict, let challenge = (nonce as? DigestNonce)?.challenge,
+        let signer = digest?.signer
+    else { return }
+    var request = RequestToSign(method: "GET", url: "https://u/a?b", bodyDigest: [1])
+    request.serverNonce = nonce
+    let signed = try? Secret("p").withBytes { password in
+        try signer.sign(request, with: password, wallSeconds: 0, entropy: [1, 2, 3])
+    }
+    guard let signed, let field = signed.fields.first, let answered = signed.answer else { return }
+    precondition(!field.value.contains { $0 < 0x20 || $0 == 0x7F })
+    let read = AuthChallenge.list([field.value])
+    precondition(read.count == 1 && read[0].fault == nil)
+    guard case .one(challenge.nonce) = read[0]["nonce"], case .one(challenge.realm) = read[0]["realm"] else {
+        refute("another nonce or realm is answered than was given")
+    }
+    let fields = lines.map { (name: Array("Authentication-Info".utf8), value: $0) }
+    let seen = UpstreamAnswer(status: 200, fields: fields, requestURL: "https://u/", requestMethod: [])
+    if case .next(let next) = signer.review(seen, to: answered) { precondition(next.uses == 0) }
 }
 
 extension Handshake {

@@ -40,7 +40,7 @@ import Testing
         request.keys = keys
         func sign(_ material: String) throws -> [InjectedField] {
             try bytes(material).withUnsafeBytes {
-                try DPoPSigner(clock: DPoPClock()).sign(request, with: $0, wallSeconds: 5, entropy: [1])
+                try DPoPSigner(clock: DPoPClock()).sign(request, with: $0, wallSeconds: 5, entropy: [1]).fields
             }
         }
         _ = try sign(BoundToken.encode(Secret("t1"), boundTo: key).text)

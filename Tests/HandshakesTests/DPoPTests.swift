@@ -41,7 +41,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         let signer = try #require(handshake.signer)
         let request = RequestToSign(method: "GET", url: "https://api.example.com/a?b#c")
         let fields = try material.withBytes { bytes throws(SigningFault) in
-            try signer.sign(request, with: bytes, wallSeconds: 5, entropy: [1, 2, 3])
+            try signer.sign(request, with: bytes, wallSeconds: 5, entropy: [1, 2, 3]).fields
         }
         #expect(fields.map(\.name) == ["Authorization", "DPoP"])
         #expect(fields[0].value == Array("DPoP t".utf8))
@@ -126,7 +126,7 @@ private func claims(_ sent: ScriptedIssuer.Sent) throws -> AnswerObject {
         var request = RequestToSign(method: "GET", url: "https://api.example.com/a")
         request.keys = keys
         return try bytes(material).withUnsafeBytes { material in
-            try DPoPSigner(clock: DPoPClock()).sign(request, with: material, wallSeconds: 5, entropy: [1])
+            try DPoPSigner(clock: DPoPClock()).sign(request, with: material, wallSeconds: 5, entropy: [1]).fields
         }
     }
 

@@ -49,7 +49,8 @@ import Testing
         let material = RecipeMaterial.encode([RecipeSigningHandshake.part: ["key": Secret(Self.key)]])
         return try material.withBytes { bytes in
             try RecipeSigner(recipe: recipe, identity: "a").sign(
-                request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16))
+                request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16)
+            ).fields
         }
     }
 
@@ -90,7 +91,7 @@ import Testing
             "        { header: X-Signed, value: \"{sign.a}\" }")
         var request = RequestToSign(method: "GET", url: "https://u.example.com?q")
         #expect(throws: SigningFault("sign.a: the body is not at hand")) { try sign(body, request) }
-        request.bodySHA256 = [0xAB, 0x01]
+        request.bodyDigest = [0xAB, 0x01]
         #expect(try sign(body, request).map(\.value) == [bytes("/ ab01")])
         #expect(throws: SigningFault("the secrets cannot be read")) {
             try bytes("no material").withUnsafeBytes { material in

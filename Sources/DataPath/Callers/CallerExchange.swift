@@ -14,6 +14,7 @@ struct CallerExchange: ~Copyable {
     var caution = BodyCaution()
     var token = TokenWait()
     var answer = CallerAnswer()
+    var nonces = RequestNonces()
 
     /// The tunnel of an exchange that has left HTTP.
     var tunnel: CallerConnection.TunnelState?

@@ -114,7 +114,7 @@ package struct Exchange: ~Copyable {
         case challenge
         /// Neither the request nor the credential is to blame.
         case conflict
-        /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9).
+        /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9, RFC 7616 §3.3).
         case nonce
         /// The answer shows that the identity cannot work as configured.
         indirect case misconfigured(Fault)

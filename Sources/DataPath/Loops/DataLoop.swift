@@ -256,39 +256,6 @@ package final class DataLoop {
         }
     }
 
-    /// Asks the identity's handshake what an answer means. `responseHead` is this answer's. Allocates: this is no cache hit.
-    func judge(
-        _ status: Int, head: UnsafeRawBufferPointer, body: [UInt8]?, for caller: CallerConnection
-    ) -> ChallengeVerdict {
-        guard let route = caller.exchange.route, let identity = route.identity else { return .none }
-        var fields: [(name: [UInt8], value: [UInt8])] = []
-        fields.reserveCapacity(responseHead.fieldCount)
-        for index in 0..<responseHead.fieldCount {
-            let field = responseHead[index]
-            fields.append((Array(head[field.name]), Array(head[field.value])))
-        }
-        restoreHead(of: caller)
-        let path = String(decoding: caller.requestPath, as: UTF8.self)
-        let url: String
-        if identity.resourceFromCaller, let host = requestHead.authority ?? requestHead.host {
-            url =
-                (caller.peer.isSecure ? "https://" : "http://") + String(decoding: caller.input[host], as: UTF8.self)
-                + path
-        } else {
-            let received = caller.requestPath
-            let kept = received[route.edits.strippedLength(of: received.octets)...]
-            let slash = kept.first == UInt8(ascii: "/") ? "" : "/"
-            url = route.upstream.origin + route.pathPrefix + slash + String(decoding: kept, as: UTF8.self)
-        }
-        let verdict = identity.handshake.judge(
-            UpstreamAnswer(
-                status: status, fields: fields, body: body, requestURL: url,
-                requestMethod: Array(caller.input[requestHead.method])))
-        // A fixed credential has no grammar of refusals: the route's statuses say it all.
-        if case .none = verdict, identity.refusesByStatus { return .challenged(Challenge(resource: url)) }
-        return verdict
-    }
-
     // MARK: - Accounting
 
     /// An identifier that tells nothing and links nothing. The top bit is set, so that all have the same length.

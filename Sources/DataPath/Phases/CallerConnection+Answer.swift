@@ -81,13 +81,14 @@ extension CallerConnection {
         guard let identity = exchange.route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if status != 401, status != 403 {
-                if identity.reportsSuccess { data.desk.reportSuccess(self) }
+                if identity.reportsSuccess { noteSuccess() }
                 if data.watchesPaths { data.desk.noteTaken(self) }
             }
             return .answer
         }
         let verdict = data.judge(
             status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), body: body, for: self)
+        if identity.answersNonces, let judgement = judgeNonce(verdict, status, in: upstream) { return judgement }
         switch verdict {
         case .none:
             if data.watchesPaths, status != 401, status != 403 { data.desk.noteTaken(self) }
@@ -101,6 +102,8 @@ extension CallerConnection {
             data.noteGlitch(.loginRedirect, reason: reason, of: self)
             return .misconfigured(Fault(.upstreamRedirectedToLogin, receivedStatus: status))
         case .conflict: return .conflict
+        // Only identities whose requests answer nonces find one.
+        case .nonce: return .answer
         case .challenged(let challenge):
             if bringsNonce, challenge.error == Challenge.wantsNonce { return .nonce }
             exchange.record.challenge = HeldChallenge(challenge)

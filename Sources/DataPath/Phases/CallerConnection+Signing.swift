@@ -19,20 +19,21 @@ extension CallerConnection {
         guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { return nil }
         let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
         guard var request = requestToSign(on: route) else { return nil }
-        if signer.usesNonces {
+        if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
             request.keys = data.proofKeys
+        } else if identity.answersNonces {
+            request.serverNonce = nonceToAnswer(on: route)
         }
-        if signer.readsBody {
-            request.bodySHA256 =
-                exchange.caution.isProbe
-                ? GatheredBody.emptyDigest : exchange.request.gathered?.digest ?? GatheredBody.emptyDigest
+        if let function = signer.bodyHash(answering: request.serverNonce) {
+            request.bodyDigest = bodyDigest(by: function)
         }
         do throws(SigningFault) {
-            let fields = try signer.sign(
+            let signature = try signer.sign(
                 request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000,
                 entropy: data.random.bytes(16))
-            let lines = fields.reduce(into: [UInt8]()) { lines, field in
+            if identity.answersNonces { noteAnswer(signature.answer, on: route) }
+            let lines = signature.fields.reduce(into: [UInt8]()) { lines, field in
                 lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
             }
             var cursor = OutputCursor(buffers.credential)
@@ -66,6 +67,11 @@ extension CallerConnection {
         // A proxy without a tunnel is told the whole URL.
         let url = target.hasPrefix("/") ? "\(scheme)://\(head.host.map(text) ?? "")\(target)" : target
         return RequestToSign(method: text(head.method), url: url, headers: headers)
+    }
+
+    private func bodyDigest(by function: HashFunction) -> [UInt8]? {
+        guard !exchange.caution.isProbe, let gathered = exchange.request.gathered else { return function.hash([]) }
+        return gathered.digest(by: function, in: input)
     }
 
     /// Keeps the nonce that the next proof for this upstream has to contain; any answer may bring one (RFC 9449 §8.2).

@@ -102,11 +102,13 @@ extension CallerConnection {
         guard let route = exchange.route else { return .none }
         var fresh = fresh
         if exchange.upstream != nil, exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
-        releaseUpstream(reusable: canReuseHeldAnswer())
+        let isReusable = canReuseHeldAnswer()
+        releaseUpstream(reusable: isReusable)
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
-        if case .carried = exchange.machine.credential { fresh = true }
+        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged. The one that has just brought
+        // the nonce is not stale, and some servers know their nonces by it.
+        if case .carried = exchange.machine.credential, exchange.nonces.own == nil || !isReusable { fresh = true }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
@@ -156,6 +158,10 @@ extension CallerConnection {
         exchange.answer.headFraming = framing
         if data.responseHead.hasChallenges { ownIfBound(upstream) }
         let bringsNonce = takeNonce(of: upstream, head: length)
+        if exchange.nonces.answered != nil, status != 401, !reviewNonce(of: upstream, head: length) {
+            return .fault(
+                Fault(.upstreamGarbage, detail: "its Authentication-Info does not prove that it knows the password"))
+        }
         if beginLook(at: status, in: upstream) { return nil }
         return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))
     }

@@ -190,6 +190,7 @@ package final class IdentityPlan: Sendable {
     // Facts about the signer, for every request to ask: to look into an existential value would copy it first.
     let signs: Bool
     let usesNonces: Bool
+    let answersNonces: Bool
 
     package init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
@@ -204,7 +205,8 @@ package final class IdentityPlan: Sendable {
         readsAnswers = handshake.readsBody
         signs = signer != nil
         signsBody = signer?.readsBody == true
-        usesNonces = signer?.usesNonces == true
+        usesNonces = signer?.nonceRule == .ofOrigin
+        answersNonces = signer?.nonceRule == .ofConnection
         isRefusedBy403 = statuses?.contains(403) == true
         switch (handshake.statusRule, statuses) {
         case (.refusals(let always), let statuses?):

@@ -2,6 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import HTTP1
 internal import HTTP2
+internal import Handshakes
 internal import Reactor
 internal import TLS
 
@@ -28,6 +29,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     var refusedBy: UpstreamAddress?
     var wish = UpstreamWish()
     var waitingIndex: Int?
+    /// The nonce that requests on its own socket answer.
+    private var ownNonce: ServerNonce?
     /// The owner whose requests alone the connection carries; nil: anybody's.
     var owner: UpstreamOwner?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
@@ -79,6 +82,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         announcedTimeout = nil
         hasAnswered = false
         waitingIndex = nil
+        ownNonce = nil
         shared = nil
         tlsEdition = 0
         dialer = nil
@@ -101,6 +105,14 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         // A stream of a shared connection that stood already has no index in the loop: most of them never need one.
         if !hasEntry { loop.adopt(self) }
         expect(by: deadline, kind: Deadline.user)
+    }
+
+    /// The nonce that requests on the connection answer: of the shared one where it is a stream.
+    var serverNonce: ServerNonce? {
+        get { shared.map { $0.serverNonce } ?? ownNonce }
+        set {
+            if let shared { shared.serverNonce = newValue } else { ownNonce = newValue }
+        }
     }
 
     // MARK: - Connecting

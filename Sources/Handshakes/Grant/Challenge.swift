@@ -3,6 +3,8 @@ public enum ChallengeVerdict: Sendable, Equatable {
     /// Not ours: the answer is delivered.
     case none
     case challenged(Challenge)
+    /// The credential is to be made with this nonce. Whether what was sent before has been judged is told by what it had answered.
+    case nonce(ServerNonce, Challenge)
     /// The server could not take it at this moment, whatever the credential: to be sent again after a pause.
     case conflict
     /// Addressed to the scheme but not usable: delivered as received, and counted.

@@ -1,3 +1,5 @@
+public import TLS
+
 /// Makes the credential of one request out of the request itself: an HMAC signature, a proof of possession. Nothing of it is cached.
 ///
 /// Runs on data loops. It may allocate, but its work is bounded: by the request's head and by what the configuration wrote.
@@ -6,8 +8,11 @@ public protocol RequestSigner: Sendable {
     var fieldNames: [String] { get }
     /// Whether it needs the digest of the body, so that the body must be there before the head goes out.
     var readsBody: Bool { get }
-    /// Whether the upstream's nonces go into what it writes (RFC 9449 §9): then the last one is handed to it with each request.
-    var usesNonces: Bool { get }
+    /// Which nonces of the upstream are handed to it.
+    var nonceRule: NonceRule { get }
+
+    /// The function that makes the body's digest, once the nonce is known; nil where the digest is not needed.
+    func bodyHash(answering nonce: ServerNonce?) -> HashFunction?
 
     /// The fields for one request.
     ///
@@ -16,12 +21,20 @@ public protocol RequestSigner: Sendable {
     ///   - entropy: 16 random bytes of this request alone.
     func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
-    ) throws(SigningFault) -> [InjectedField]
+    ) throws(SigningFault) -> RequestSignature
+
+    /// Looks at an answer that does not refuse the credential.
+    /// - Parameter answered: what the request had answered.
+    func review(_ answer: UpstreamAnswer, to answered: NonceAnswer) -> NonceReview
 }
 
 extension RequestSigner {
     /// A signer that does not say otherwise takes no nonces from answers.
-    public var usesNonces: Bool { false }
+    public var nonceRule: NonceRule { .none }
+    /// A signer that does not say otherwise takes SHA-256 where it reads the body.
+    public func bodyHash(answering nonce: ServerNonce?) -> HashFunction? { readsBody ? .sha256 : nil }
+    /// A signer that does not say otherwise learns nothing from answers.
+    public func review(_ answer: UpstreamAnswer, to answered: NonceAnswer) -> NonceReview { .nothing }
 }
 
 /// A request as it will reach the upstream.
@@ -32,20 +45,22 @@ public struct RequestToSign: Sendable {
     public var url: String
     /// Fields that reach the upstream, the signed ones not among them.
     public var headers: [(name: String, value: String)]
-    /// SHA-256 of the body; nil where the signer does not read it.
-    public var bodySHA256: [UInt8]?
-    /// The last nonce of the upstream, where the signer `usesNonces`.
+    /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
+    public var bodyDigest: [UInt8]?
+    /// The last nonce of the upstream's origin, where that is the signer's rule.
     public var nonce: String?
+    /// The nonce of the connection, where that is the signer's rule; nil as long as there was no challenge.
+    public var serverNonce: ServerNonce?
     /// The keys that the loop has read so far.
     public var keys: ProofKeys?
 
-    /// Memberwise; `bodySHA256` is nil where the body is not known.
-    public init(method: String, url: String, headers: [(name: String, value: String)] = [], bodySHA256: [UInt8]? = nil)
+    /// Memberwise; `bodyDigest` is nil where the body is not known.
+    public init(method: String, url: String, headers: [(name: String, value: String)] = [], bodyDigest: [UInt8]? = nil)
     {
         self.method = method
         self.url = url
         self.headers = headers
-        self.bodySHA256 = bodySHA256
+        self.bodyDigest = bodyDigest
     }
 }
 

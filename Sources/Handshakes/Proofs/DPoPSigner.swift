@@ -12,12 +12,12 @@ public struct DPoPSigner: RequestSigner {
     /// A proof covers method and URL alone.
     public var readsBody: Bool { false }
     /// The upstream may ask for its nonce in every proof (RFC 9449 §9).
-    public var usesNonces: Bool { true }
+    public var nonceRule: NonceRule { .ofOrigin }
 
     /// - Throws: `SigningFault` where `material` is no bound token.
     public func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
-    ) throws(SigningFault) -> [InjectedField] {
+    ) throws(SigningFault) -> RequestSignature {
         guard let bound = BoundToken(material) else { throw SigningFault("the token has no key") }
         guard let key = request.keys?.key(bound) ?? DPoPKey(bound.key) else {
             throw SigningFault("the key of the token cannot be read")
@@ -26,10 +26,10 @@ public struct DPoPSigner: RequestSigner {
             method: request.method, url: request.url, issuedAt: clock.issuersTime(wallSeconds), identifier: entropy,
             nonce: request.nonce, token: bound.token)
         do throws(TLSFault) {
-            return [
+            return RequestSignature([
                 InjectedField(name: "Authorization", value: Array("DPoP ".utf8) + Array(bound.token)),
                 InjectedField(name: "DPoP", value: Array(try key.proof(claims).utf8)),
-            ]
+            ])
         } catch { throw SigningFault("dpop: \(error.message)") }
     }
 }

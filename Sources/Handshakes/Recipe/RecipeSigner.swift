@@ -14,14 +14,14 @@ struct RecipeSigner: RequestSigner {
 
     func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
-    ) throws(SigningFault) -> [InjectedField] {
+    ) throws(SigningFault) -> RequestSignature {
         guard let secrets = RecipeMaterial.decode(Secret(material))?[RecipeSigningHandshake.part] else {
             throw SigningFault("the secrets cannot be read")
         }
         var values = RecipeValues(identity: identity, wallSeconds: wallSeconds, entropy: entropy)
         values.secrets = secrets
         values.request = RecipeValues.Request(
-            url: request.url, method: request.method, bodySHA256: request.bodySHA256, headers: request.headers)
+            url: request.url, method: request.method, bodySHA256: request.bodyDigest, headers: request.headers)
         // A value computed from a secret is as good as the secret where the signature is weak.
         defer { for name in values.signed.keys { values.signed[name]?.wipe() } }
         for step in recipe.sign {
@@ -35,7 +35,7 @@ struct RecipeSigner: RequestSigner {
             }
             fields.append(InjectedField(name: field.name, value: value))
         }
-        return fields
+        return RequestSignature(fields)
     }
 
     private func value(

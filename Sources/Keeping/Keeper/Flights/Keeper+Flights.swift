@@ -168,7 +168,7 @@ extension Keeper {
                 status: answer.status, fields: answer.headers.map { (Array($0.name.utf8), Array($0.value.utf8)) },
                 body: answer.body, requestURL: url.description, requestMethod: Array("GET".utf8)))
         {
-        case .challenged(let challenge): return challenge
+        case .challenged(let challenge), .nonce(_, let challenge): return challenge
         case .none, .conflict: throw .configuration(reason: "probe: the path is not protected")
         case .unusable(let reason), .misconfigured(let reason): throw .configuration(reason: "probe: \(reason)")
         }
