@@ -19,7 +19,7 @@ import Testing
             return octets(first + "\r\n" + fields.map { "\($0.0): \($0.1)\r\n" }.joined() + "\r\n")
         }
 
-        func write(_ index: inout HeadIndex) {
+        func write(_ index: inout HeadIndex, isEnded: Bool = true) {
             if status > 0 {
                 index.begin(status: status, reason: octets(reason).span)
             } else {
@@ -29,7 +29,7 @@ import Testing
                 let name = octets(name)
                 index.add(name: name.span, known: KnownField.named(name.span), value: octets(value).span)
             }
-            index.end()
+            if isEnded { index.end() }
         }
 
         /// The parts of a text, cut without any regard to what they hold.
