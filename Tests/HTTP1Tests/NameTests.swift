@@ -52,6 +52,31 @@ import Testing
         #expect(names(long).contains(octets(long.uppercased()).span, lookAlike: false) == true)
     }
 
+    /// Lengths are told apart before names are, and long ones together.
+    @Test(arguments: [1, 2, 61, 62, 63, 64, 65, 100])
+    func namesOfAnyLengthAreFound(count: Int) {
+        let name = String(repeating: "a", count: count)
+        let set = names(name)
+        for (other, isIn) in [
+            (name, true), (name + "a", false), (String(name.dropLast()), false), ("b" + name.dropFirst(), false),
+        ] {
+            let isFound = set.contains(octets(other).span, lookAlike: false)
+            #expect(isFound == isIn)
+        }
+        #expect(!set.isEmpty && NameSet().isEmpty)
+    }
+
+    @Test(arguments: [
+        ("ab", true), ("abc", true), ("a", false), ("", false), ("Ab", false), ("xy", true), ("xab", false),
+        ("x", false),
+    ])
+    func aPrefixHasACase(name: String, isCovered: Bool) {
+        let set = PrefixSet([[], octets("ab"), octets("xy")])
+        let covers = set.covers(octets(name).span)
+        #expect(covers == isCovered)
+        #expect(!set.isEmpty && PrefixSet().isEmpty && PrefixSet([[]]).isEmpty)
+    }
+
     @Test(arguments: 0..<40)
     func lineBreaksAreFoundAtEveryOffset(offset: Int) {
         for octet: UInt8 in [0, 0x0A, 0x0D] {
