@@ -47,6 +47,9 @@ import Testing
         ("http://hr.example.com/a", nil), ("https://hr.example.com:8443/a", nil),
         ("https://hr.example.com.evil/a", nil), ("https://evil/hr.example.com", nil),
         ("https://hr.example.com@evil/a", nil), ("https://evil@hr.example.com/a", nil),
+        ("https://hr.example.com#f", "http://localhost:8080/#f"),
+        ("https://hr.example.com:0443/a", "http://localhost:8080/a"),
+        ("https:", nil), ("https:/", nil), ("http:", nil), ("h", nil), ("https:x/hr.example.com", nil),
         ("https:/hr.example.com/a", nil), ("https:hr.example.com", nil), ("ftp://hr.example.com/", nil),
         ("/a", nil), ("a/b", nil), ("?q", nil), ("#f", nil), ("", nil), ("/", nil), ("//", nil), ("https://", nil),
         ("https://login.example.com/?to=https://hr.example.com/a", nil),
@@ -67,6 +70,9 @@ import Testing
         ("/base/a", "/base", "", "/a"), ("/base?q", "/base", "", "/?q"), ("/other", "/base", "", nil),
         ("/a", "", "/hr", "/hr/a"), ("/", "", "/hr", "/hr/"), ("a", "", "/hr", nil),
         ("/base/a", "/base", "/hr", "/hr/a"), ("https://hr.example.com", "", "/hr", "http://localhost:8080/hr/"),
+        ("/base#f", "/base", "", "/#f"), ("/base/", "/base", "", "/"), ("/base/a#/base", "/base", "", "/a#/base"),
+        ("/x#/base/a", "/base", "", nil), ("/base", "/base", "", "/"), ("/base", "/base", "/hr", "/hr/"),
+        ("//hr.example.com/base", "/base", "/hr", "http://localhost:8080/hr/"),
         // A path that would name a host once its prefix is gone.
         ("/base//evil/a", "/base", "", "http://localhost:8080//evil/a"),
         ("/base/\\evil", "/base", "", "http://localhost:8080/\\evil"),
@@ -76,6 +82,19 @@ import Testing
     @Test(arguments: prefixed)
     func mapsPaths(value: String, inner: String, outer: String, expected: String?) {
         #expect(Self.location(value, Self.map(inner: inner, outer: outer)) == expected)
+    }
+
+    /// The upstream of these is reached without TLS.
+    @Test(arguments: [
+        ("http://hr.example.com/a", "https://gate/a"), ("http://hr.example.com:80/a", "https://gate/a"),
+        ("HTTP://hr.example.com", "https://gate/"), ("//hr.example.com:80", "https://gate/"),
+        ("https://hr.example.com/a", nil), ("http://hr.example.com:443/a", nil), ("http:", nil), ("http:/", nil),
+        ("http://", nil), ("http://hr.example.com:81/a", nil), ("httpx//hr.example.com", nil),
+    ])
+    func anUpstreamInClearTextHasItsOwnSchemeAndPort(value: String, expected: String?) {
+        var map = Self.map()
+        (map.isSecure, map.port) = (false, 80)
+        #expect(Self.location(value, map, origin: "https://gate") == expected)
     }
 
     @Test func withoutAHostOnlyPathsAreMapped() {
@@ -96,6 +115,8 @@ import Testing
         map.knowsCallersHost = true
         #expect(Self.location("https://LOCALHOST:8080/a", map) == "http://localhost:8080/a")
         #expect(Self.location("https://ocalhost:8080/a", map) == nil)
+        #expect(Self.location("https://localhost/a", map) == nil)
+        #expect(Self.location("https://localhost:8080/a", map, origin: "") == nil)
         map.host = octets("[::1]")
         #expect(Self.location("https://[::1]:443/a", map) == "http://localhost:8080/a")
     }
@@ -121,6 +142,19 @@ import Testing
         ("a=b; Path=/; A", "", "/hr", "a=b; Path=/hr; A"),
         ("a=b; Path=/x", "", "/hr", "a=b; Path=/hr/x"),
         ("a=b; Path=/base/x; Domain=hr.example.com; Secure", "/base", "/hr", "a=b; Path=/hr/x"),
+        // Paths above the prefix are everything that the caller reaches.
+        ("a=b; Path=/base", "/base/deep", "", "a=b; Path=/"), ("a=b; Path=/base/", "/base/deep", "", "a=b; Path=/"),
+        ("a=b; Path=/base", "/base/deep", "/hr", "a=b; Path=/hr"), ("a=b; Path=/ba", "/base/deep", "", nil),
+        ("a=b; Path=/base/deep/x", "/base/deep", "/hr", "a=b; Path=/hr/x"),
+        ("a=b; Path=/base/deep/", "/base/deep", "/hr", "a=b; Path=/hr"),
+        // Several paths are mapped each for itself.
+        ("a=b; Path=/base/x; Path=/other; Path=", "/base", "", "a=b; Path=/x; Path=/other; Path="),
+        ("a=b; Domain=", "", "", nil), ("a=b; Domain=.", "", "", nil),
+        ("a=b; Domain=.; Secure", "", "", "a=b; Domain=."),
+        ("a=b; Domain=xhr.example.com", "", "", nil), ("a=b; Domain=m", "", "", nil),
+        ("a=b; Domain=com", "", "", "a=b"),
+        ("a=b; Domain=x.hr.example.com; Secure", "", "", nil), ("a=b ; Secure ; x", "", "", "a=b ; x"),
+        (";Secure", "", "", ""), ("Domain=hr.example.com; Secure", "", "", "Domain=hr.example.com"),
         ("a=b; Path", "", "/hr", nil), ("a=b; Path=x", "", "/hr", nil),
         ("", "", "", nil), (";", "", "", nil), (";;Secure", "", "", ";"), ("a;", "", "", nil),
     ]
@@ -136,6 +170,20 @@ import Testing
         #expect(Self.cookie("a=b; Domain=example.com", map, origin: "https://gate.example.com:8443") == nil)
         #expect(Self.cookie("a=b; Domain=hr.example.com", map, origin: "https://[::1]:1") == "a=b")
         #expect(Self.cookie("a=b; Domain=hr.example.com; Secure", map, origin: "") == nil)
+        // The caller's host has the very name, with a port and without one.
+        for origin in ["https://hr.example.com", "https://hr.example.com:8443", "https://x.hr.example.com:1"] {
+            #expect(Self.cookie("a=b; Domain=hr.example.com; Secure", map, origin: origin) == nil)
+        }
+        #expect(Self.cookie("a=b; Domain=hr.example.com", map, origin: "https://xhr.example.com") == "a=b")
+        var local = map
+        local.host = octets("[::1]")
+        for origin in ["https://[::1]", "https://[::1]:8443"] {
+            #expect(Self.cookie("a=b; Domain=[::1]", local, origin: origin) == nil)
+        }
+        #expect(Self.cookie("a=b; Domain=[::1]", local, origin: "https://[::2]:8443") == "a=b")
+        #expect(Self.cookie("a=b; Domain=[::1]", local, origin: "https://localhost:8443") == "a=b")
+        #expect(Self.cookie("a=b; Secure", map, origin: "http://h") == "a=b")
+        #expect(Self.cookie("a=b; Secure", map, origin: "https://h") == nil)
     }
 
     @Test func onlyFieldsWithAddressesAreEdited() throws {

@@ -53,6 +53,8 @@ private func decode(_ input: String, limits: ChunkLimits = ChunkLimits(), step: 
         ("5\r\nhello\r\n6\r\n world\r\n0\r\n\r\nNEXT", "hello world", "", "NEXT"),
         ("0\r\n\r\n", "", "", ""),
         ("000\r\n\r\n", "", "", ""),
+        // A size of 64 bits has as many digits.
+        ("0000000000000005\r\nhello\r\n0000000000000000\r\n\r\n", "hello", "", ""),
         ("A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", "01234567890123456789", "", ""),
         ("5;name=value\r\nhello\r\n0;x\r\n\r\n", "hello", "", ""),
         ("5 ;q=\"a;b\"\r\nhello\r\n0\r\n\r\n", "hello", "", ""),
@@ -110,7 +112,10 @@ private func decode(_ input: String, limits: ChunkLimits = ChunkLimits(), step: 
         for step in [1, 1000, 100_000] { #expect(decode(input, step: step).fault == fault) }
     }
 
-    @Test(arguments: ["", "5", "5\r\nhel", "5\r\nhello\r\n", "5\r\nhello\r\n0\r\n", "0\r\n\r", "0\r\nX: a\r\n"])
+    @Test(arguments: [
+        "", "5", "5\r\nhel", "7fffffffffffffff\r\nhel", "7FFFFFFFFFFFFFFF;x\r\nhel", "5\r\nhello\r\n",
+        "5\r\nhello\r\n0\r\n", "0\r\n\r", "0\r\nX: a\r\n",
+    ])
     func anUnfinishedBodyIsNotDone(input: String) {
         let result = decode(input, step: 4)
         #expect(!result.isDone && result.fault == nil)
@@ -137,6 +142,38 @@ private func decode(_ input: String, limits: ChunkLimits = ChunkLimits(), step: 
         #expect(decode(input(2 * body + 17), limits: limits, step: 7).fault == .overheadTooLarge)
         #expect(decode(input(2 * body + 20), limits: ChunkLimits(overhead: 4), step: 7).isDone)
         #expect(decode(input(2 * body + 21), limits: ChunkLimits(overhead: 4), step: 7).fault == .overheadTooLarge)
+    }
+
+    /// A chunk's body excuses no other chunk's line, and the octets that no body excused are remembered.
+    @Test func overheadIsCountedOverTheWholeMessage() {
+        let big = "64\r\n" + String(repeating: "a", count: 100) + "\r\n"
+        // The line has one octet more than its body excuses.
+        let over = "1;" + String(repeating: "x", count: 17) + "\r\na\r\n"
+        for (chunks, isDone) in [(big + over, true), (big + over + over, false), (over + big, true)] {
+            let result = decode(chunks + "0\r\n\r\n", limits: ChunkLimits(overhead: 1), step: 5)
+            #expect(result.isDone == isDone && result.fault == (isDone ? nil : .overheadTooLarge))
+        }
+    }
+
+    /// The bound counts the lines and the empty one behind them.
+    @Test(arguments: [(20, nil), (19, ChunkFault.trailersTooLarge), (21, nil)] as [(Int, ChunkFault?)])
+    func trailersAreTakenUpToTheirBound(bound: Int, fault: ChunkFault?) {
+        for lines in ["X: aaaaaaaaaaaaa\r\n", "A: aaaa\r\nB: bbbb\r\n"] {
+            for step in [1, 3, 1000] {
+                let result = decode("0\r\n\(lines)\r\nrest", limits: ChunkLimits(trailers: bound), step: step)
+                #expect(result.fault == fault && result.trailers == (fault == nil ? lines : ""))
+            }
+        }
+    }
+
+    /// The octets before the trailers are not theirs, though they stand in the same buffer.
+    @Test(arguments: [(19, nil), (20, ChunkFault.trailersTooLarge)] as [(Int, ChunkFault?)])
+    func trailersAreAwaitedAsLongAsTheyMayFit(count: Int, fault: ChunkFault?) {
+        let line = "X: " + String(repeating: "a", count: count - 3)
+        for step in [1, 1000] {
+            let result = decode("5\r\nhello\r\n0\r\n" + line, limits: ChunkLimits(trailers: 20), step: step)
+            #expect(result.fault == fault && result.body == "hello" && !result.isDone)
+        }
     }
 
     @Test func smallChunksAloneAreNoOverhead() {

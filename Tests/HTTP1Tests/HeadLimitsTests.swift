@@ -12,6 +12,9 @@ import Testing
         ("BREWBREWB /\(String(repeating: "a", count: 400))", .methodTooLong),
         ("BREWBREWB / HTTP/1.1\r\nHost: a\r\n\r\n", .methodTooLong),
         (String(repeating: "A", count: 60), .methodTooLong),
+        // An empty line before the head is no part of the method.
+        ("\r\nBREWBREW /\(String(repeating: "a", count: 400))", .targetTooLong),
+        ("\r\nBREWBREWB /\(String(repeating: "a", count: 400))", .methodTooLong),
         ("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", .tooManyFields),
         ("GET / HTTP/1.1\r\nHost: a\r\nA: \(String(repeating: "b", count: 200))", .headTooLarge),
         ("GET / HTTP/1.1\r\nHost: a\r\nA: \(String(repeating: "b", count: 200))\r\n\r\n", .headTooLarge),
@@ -39,11 +42,26 @@ import Testing
         #expect(requestFault(start + "a", limits: HeadLimitsTests.limits) == .targetTooLong)
     }
 
+    /// The whole head has a bound, too, which may be less than that of the request line or of the method.
+    @Test(arguments: [
+        ("AAAAAAAAAAAAAAAA", HeadFault.methodTooLong), ("GET /AAAAAAAAAAA", .targetTooLong), ("AAAAAAAAAAAAAAA", nil),
+        ("GET /AAAAAAAAAA", nil),
+    ])
+    func aLineThatFillsTheHeadIsToldByItsPart(line: String, fault: HeadFault?) {
+        #expect(requestFault(line, limits: HeadLimits(headSize: 16)) == fault)
+    }
+
     @Test func bytesAfterTheHeadDoNotCount() throws {
         let bytes = octets(
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999\r\n\r\n" + String(repeating: "b", count: 999))
         let head = try parsedRequest(bytes, limits: HeadLimitsTests.limits)
         #expect(head.length == bytes.count - 999)
+    }
+
+    @Test(arguments: [(19, nil), (20, HeadFault.headTooLarge), (21, .headTooLarge)] as [(Int, HeadFault?)])
+    func aStatusLineIsAwaitedAsLongAsItMayFit(count: Int, fault: HeadFault?) {
+        let line = "HTTP/1.1 200 " + String(repeating: "r", count: count - 13)
+        #expect(responseFault(line, limits: HeadLimits(headSize: 20)) == fault)
     }
 
     @Test func theTableIsABoundToo() {
@@ -64,7 +82,7 @@ import Testing
     @Test(arguments: HeadFault.allCases)
     func everyFaultHasAnAnswer(fault: HeadFault) {
         #expect([400, 414, 431, 501, 505].contains(fault.status))
-        #expect(fault.reason.utf8.count > 0)
+        #expect(fault.reason.utf8.count > 0 && fault.isOfSize == (fault.status == 431))
     }
 
     @Test(arguments: [

@@ -21,7 +21,7 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: a\r\nX:\r\n\t\r\n\r\n", .foldedLine),
         ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length : 1\r\n\r\n", .blankBeforeColon),
         ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding\t: chunked\r\n\r\n", .blankBeforeColon),
-        ("GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n", .colonMissing),
+        ("GET / HTTP/1.1\r\nHost: a\r\nX\r\n\r\n", .colonMissing), ("GET / HTTP/1.1\r\nHost\r\n\r\n", .colonMissing),
         ("GET / HTTP/1.1\r\nHost: a\r\nX \r\n\r\n", .colonMissing),
         ("GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", .nameInvalid),
         ("GET / HTTP/1.1\r\nHost: a\r\nX Y: b\r\n\r\n", .nameInvalid),
@@ -45,7 +45,10 @@ import Testing
         ("GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
         ("GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
         ("GET http://user@a/ HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
-        ("GET http://a:99999/ HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
+        ("GET http://a:65536/ HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
+        ("GET http:// HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
+        ("GET https:// HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
+        ("OPTIONS ** HTTP/1.1\r\nHost: a\r\n\r\n", .targetInvalid),
         ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", .targetFormMismatch),
         ("CONNECT /a HTTP/1.1\r\nHost: a\r\n\r\n", .targetFormMismatch),
         ("CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n", .targetFormMismatch),
@@ -189,6 +192,7 @@ import Testing
         ("GET //x HTTP/1.1\r\nHost: h\r\n\r\n", .origin, nil, "//x", "h"),
         ("GET HTTP://b:2/c?d HTTP/1.1\r\nHost: h\r\n\r\n", .absolute, "b:2", "/c?d", "b:2"),
         ("GET https://b HTTP/1.1\r\nHost: h\r\n\r\n", .absolute, "b", "", "b"),
+        ("GET http://b HTTP/1.1\r\nHost: h\r\n\r\n", .absolute, "b", "", "b"),
         ("GET https://[::1]:8?q HTTP/1.1\r\nHost: h\r\n\r\n", .absolute, "[::1]:8", "?q", "[::1]:8"),
         ("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", .asterisk, nil, "*", "h"),
         ("CONNECT b:443 HTTP/1.1\r\nHost: b\r\n\r\n", .authority, "b:443", "", "b:443"),
@@ -217,13 +221,18 @@ import Testing
             ("GET HTTPS://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 443),
             ("GET https://a.test:80/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 80),
             ("GET http://[::1]:82/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 82),
+            ("GET http://a.test:65535/ HTTP/1.1\r\nHost: a.test\r\n\r\n", 65_535),
             ("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", 80), ("GET / HTTP/1.1\r\nHost: a.test:83\r\n\r\n", 83),
             ("GET http://a.test/ HTTP/1.1\r\nHost: a.test:84\r\n\r\n", 80),
             ("GET / HTTP/1.0\r\n\r\n", nil),
         ] as [(String, UInt16?)])
     func aPlaceHasAPort(request: String, port: UInt16?) throws {
         let bytes = octets(request)
-        #expect(try parsedRequest(bytes).namedPort(bytes.span) == port)
+        let head = try parsedRequest(bytes)
+        #expect(head.namedPort(bytes.span) == port)
+        // A scheme that is told beside the head is that of a server without a port of its own.
+        let isWritten = head.host != nil && ![80, 443, nil].contains(port) || request.contains(":80/")
+        #expect(head.namedPort(bytes.span, schemePort: 8) == (port == nil ? nil : isWritten ? port : 8))
     }
 
     @Test(arguments: [

@@ -49,6 +49,32 @@ import Testing
         #expect(off.contains("Destination: \(value)\r\n"))
     }
 
+    /// A route may have no prefixes, and call its upstream by the name that the caller used.
+    @Test(arguments: [
+        ("http://gw:8080", "https://gw:8080/"), ("https://GW:8080?q", "https://gw:8080/?q"), ("/", "/"), ("/b", "/b"),
+        ("http://gw:8080/b", "https://gw:8080/b"), ("http://gw:808", nil), ("http://", nil), ("https://", nil),
+        ("http://gw:8080;b", nil), ("//", nil), ("?q", nil),
+    ])
+    func aDestinationWithoutPrefixesNamesTheServerThatWasCalled(value: String, expected: String?) throws {
+        var edits = RequestEdits()
+        edits.destinationScheme = octets("https://")
+        let result = try forwarded("COPY /a HTTP/1.1\r\nHost: gw:8080\r\nDestination: \(value)\r\n\r\n", edits: edits)
+        #expect(result == "COPY /a HTTP/1.1\r\nHost: gw:8080\r\nDestination: \(expected ?? value)\r\n\r\n")
+        // RFC 9112 section 3.2.2: of a target in absolute form the authority counts, and no `Host`.
+        let absolute = try forwarded(
+            "COPY http://gw:8080/a HTTP/1.1\r\nHost: x\r\nDestination: \(value)\r\n\r\n", edits: edits)
+        #expect(absolute == result)
+    }
+
+    @Test(arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
+    func methodsThatReadNameNoOtherAddress(method: String) throws {
+        var edits = RequestEdits()
+        edits.destinationScheme = octets("https://")
+        edits.destinationPrefix = octets("/base")
+        let lines = "Destination: http://h/b\r\nIf: <http://h/b> (<t:1>)\r\n"
+        #expect(try forwarded("\(method) / HTTP/1.1\r\nHost: h\r\n\(lines)\r\n", edits: edits).contains(lines))
+    }
+
     /// RFC 4918 section 10.4: tags stand outside of lists, and what stands inside of them is the server's own.
     @Test(arguments: [
         ("<http://gw:8080/dav/b> (<urn:uuid:1>)", "<https://files.example/base/b> (<urn:uuid:1>)"),
@@ -168,6 +194,13 @@ import Testing
         #expect(
             try forwarded("OPTIONS http://o HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("OPTIONS * HTTP/1.1\r\nHost: o\r\n")
         )
+        #expect(try forwarded("OPTIONS http://o/ HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("OPTIONS / HTTP/1.1\r\n"))
+        #expect(try forwarded("OPTIONS http://o/p HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("OPTIONS /p HTTP/1.1\r\n"))
+        #expect(try forwarded("OPTIONS /p HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("OPTIONS /p HTTP/1.1\r\n"))
+        var edits = RequestEdits()
+        edits.targetPrefix = octets("/x")
+        let below = try forwarded("OPTIONS http://o HTTP/1.1\r\nHost: h\r\n\r\n", edits: edits)
+        #expect(below.hasPrefix("OPTIONS /x/ HTTP/1.1\r\n"))
     }
 
     /// received lines, mode, configured, written lines
@@ -347,5 +380,27 @@ import Testing
         let request = "GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n"
         let result = try forwarded(request, edits: edits, expectContinue: true)
         #expect(result.utf8.count <= request.utf8.count + edits.growth)
+    }
+
+    /// Each part of the edits may be the long one.
+    @Test func staysWithinItsOwnEstimateOfEachPart() throws {
+        let long = octets(String(repeating: "l", count: 3000))
+        let request =
+            "MOVE /a HTTP/1.1\r\nHost: h\r\nDestination: http://h/b\r\nX-Old: o\r\nUser-Agent: u\r\n\r\n"
+        let parts: [(inout RequestEdits) -> Void] = [
+            { $0.host = long }, { $0.via = long }, { $0.userAgent = long }, { $0.targetPrefix = octets("/") + long },
+            { $0.destinationPrefix = octets("/") + long }, { $0.renamedTo = long },
+            { _ = $0.set(FieldName("x-set")!, value: long) },
+        ]
+        for part in parts {
+            var edits = RequestEdits()
+            edits.userAgentMode = .prepend
+            edits.destinationScheme = octets("https://")
+            edits.renamed = octets("x-old")
+            edits.renamedTo = octets("x-new")
+            part(&edits)
+            let result = try forwarded(request, edits: edits)
+            #expect(result.utf8.count > 3000 && result.utf8.count <= request.utf8.count + edits.growth)
+        }
     }
 }

@@ -53,7 +53,14 @@ import Testing
         ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n", false, .length(5), true),
         ("HTTP/1.1 204 No Content\r\n\r\n", false, .none, true),
         ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", false, .none, true),
-        ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 204 No Content\r\nContent-Length: 1\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 199 Soon\r\nContent-Length: 5\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 103 Hints\r\nTransfer-Encoding: chunked\r\n\r\n", false, .none, false),
+        ("HTTP/1.1 205 Reset\r\nContent-Length: 1\r\n\r\n", false, .length(1), true),
+        ("HTTP/1.1 203 So\r\nContent-Length: 1\r\n\r\n", false, .length(1), true),
+        ("HTTP/1.1 303 So\r\nContent-Length: 1\r\n\r\n", false, .length(1), true),
+        ("HTTP/1.1 305 So\r\nContent-Length: 1\r\n\r\n", false, .length(1), true),
+        ("HTTP/1.1 999 So\r\nContent-Length: 1\r\n\r\n", false, .length(1), true),
         ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false, .none, false),
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false, .none, true),
         ("HTTP/1.1 100 Continue\r\n\r\n", false, .none, true),
@@ -92,6 +99,11 @@ import Testing
         #expect(open.framing(forMethodHEAD: false, connect: true) == .none)
         let refused = try parsedResponse(octets("HTTP/1.1 403 No\r\nContent-Length: 5\r\n\r\n"))
         #expect(refused.framing(forMethodHEAD: false, connect: true) == .length(5))
+        for (status, framing) in [(200, BodyFraming.none), (299, .none), (300, .length(5))] {
+            let head = try parsedResponse(octets("HTTP/1.1 \(status) X\r\nContent-Length: 5\r\n\r\n"))
+            #expect(head.framing(forMethodHEAD: false, connect: true) == framing)
+            #expect(head.outgoingFraming(forMethodHEAD: false, connect: true, callerMinorVersion: 1) == framing)
+        }
     }
 
     /// response, to HEAD, caller's minor version, framing
@@ -106,12 +118,24 @@ import Testing
         ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false, 1, .length(5)),
         ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", true, 1, .none),
         ("HTTP/1.1 101 Up\r\nContent-Length: 5\r\n\r\n", true, 1, .none),
+        ("HTTP/1.1 199 Up\r\nContent-Length: 5\r\n\r\n", true, 1, .none),
+        ("HTTP/1.1 304 Not Modified\r\n\r\n", false, 1, .none), ("HTTP/1.1 200 OK\r\n\r\n", true, 0, .none),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false, 0, .length(5)),
     ]
 
     @Test(arguments: outgoing)
     func choosesTheCallersFraming(response: String, toHEAD: Bool, minor: UInt8, framing: BodyFraming) throws {
         let head = try parsedResponse(octets(response))
         #expect(head.outgoingFraming(forMethodHEAD: toHEAD, connect: false, callerMinorVersion: minor) == framing)
+    }
+
+    /// The blank before an empty reason is required, and often left out.
+    @Test(arguments: [("200", ""), ("200 ", ""), ("200 R", "R"), ("200  R ", " R ")])
+    func aReasonMayBeEmpty(end: String, reason: String) throws {
+        let bytes = octets("HTTP/1.1 \(end)\r\nContent-Length: 0\r\n\r\n")
+        let head = try parsedResponse(bytes)
+        #expect(text(bytes, head.reason) == reason && head.status == 200)
+        #expect(try answered(text(bytes)) == "HTTP/1.1 200 \(reason)\r\nContent-Length: 0\r\n\r\n")
     }
 
     @Test func readsFoldsAndSpacedColons() throws {

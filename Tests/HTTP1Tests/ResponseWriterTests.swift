@@ -22,12 +22,12 @@ import Testing
 
     @Test func repairsFoldsAndSpacedColons() throws {
         let result = try answered(
-            "HTTP/1.1 200 OK\r\nA: 1\r\nB : 2\r\nC: d \t\r\n  e\r\n\tf\r\nG:\r\n h\r\n \r\nI: 1\r\n"
+            "HTTP/1.1 200 OK\r\nA: 1\r\nB : 2 \r\nC: d \t\r\n  e\r\n\tf\r\nG:\r\n h\r\n \r\nI: 1\r\nJ: k\r\n l \t\r\n"
                 + "Content-Length: 0\r\n\r\n"
         )
         #expect(
             result
-                == "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nC: d e f\r\nG: h\r\nI: 1\r\nContent-Length: 0\r\n\r\n")
+                == "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nC: d e f\r\nG: h\r\nI: 1\r\nJ: k l\r\nContent-Length: 0\r\n\r\n")
     }
 
     @Test func dropsCookiesByPrefix() throws {
@@ -45,6 +45,35 @@ import Testing
                 HTTP/1.1 200 OK\r\nSet-Cookie: JSESSIONID=ObSSOCookie\r\nSet-Cookie: obssocookie=1\r\nSet-Cookie:\r\n\
                 Content-Length: 0\r\n\r\n
                 """)
+    }
+
+    /// A prefix is compared with the name alone, which ends at `=` or `;` and has no blanks around it.
+    @Test(arguments: [
+        ("a=b", "a=", false), ("a=b", "a", true), ("a;b", "a;", false), ("a;b", "a", true), ("a =b", "a ", false),
+        (" ab=c", "ab", true), ("ab=c", "abc", false), ("ab", "ab", true), ("=b", "b", false), (";b", "b", false),
+    ])
+    func aPrefixIsOneOfTheName(cookie: String, prefix: String, isDropped: Bool) throws {
+        var edits = ResponseEdits()
+        edits.dropCookies = PrefixSet([[], octets("other"), octets(prefix)])
+        let lines = "A: 1\r\nSet-Cookie: \(cookie)\r\n"
+        let result = try answered("HTTP/1.1 204 OK\r\n\(lines)\r\n", edits: edits)
+        #expect(result == "HTTP/1.1 204 OK\r\n\(isDropped ? "A: 1\r\n" : lines)\r\n")
+    }
+
+    @Test func saysPrivateWhereItIsTold() throws {
+        let bytes = octets("HTTP/1.1 200 OK\r\nA: b\r\nTrailer: X\r\n\r\n")
+        let head = try parsedResponse(bytes)
+        var edits = ResponseEdits()
+        edits.keepsTrailer = true
+        let lines = octets("C: d\r\n")
+        for (isPrivate, line) in [(true, "Cache-Control: private\r\n"), (false, "")] {
+            let result = written { output in
+                writeResponse(
+                    head, bytes: bytes.span, edits: edits, isPrivate: isPrivate, lines: lines.span, framing: .none,
+                    callerMinorVersion: 1, close: false, into: &output)
+            }
+            #expect(text(result ?? []) == "HTTP/1.1 200 OK\r\nA: b\r\nTrailer: X\r\n\(line)C: d\r\n\r\n")
+        }
     }
 
     /// response, minor version of the caller, close, end of the head
@@ -65,6 +94,8 @@ import Testing
         ),
         ("HTTP/1.0 200 OK\r\n\r\n", 1, false, "OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
         ("HTTP/1.1 204 OK\r\nContent-Length: 7\r\n\r\n", 1, false, "OK\r\n\r\n"),
+        ("HTTP/1.1 199 OK\r\nA: b\r\n\r\n", 0, false, "OK\r\nA: b\r\n\r\n"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 0, true, "OK\r\nConnection: close\r\n\r\n"),
     ]
 
     @Test(arguments: ends)
@@ -76,6 +107,11 @@ import Testing
     @Test func dropsFieldsByName() throws {
         var edits = ResponseEdits()
         edits.via = octets("gate")
+        for name in ["cache-control", "Cache_Control"] {
+            edits.drop = names(name)
+            let result = try answered("HTTP/1.1 204 OK\r\nCACHE_CONTROL: x\r\nCache-control: a\r\n\r\n", edits: edits)
+            #expect(result == "HTTP/1.1 204 OK\r\nVia: 1.1 gate\r\n\r\n")
+        }
         edits.drop = names("cache-control")
         let result = try answered(
             "HTTP/1.0 200 OK\r\nCache_Control: x\r\ncache-control: public\r\nContent-Length: 0\r\n\r\n", edits: edits)
