@@ -64,6 +64,17 @@ private func read(_ values: String...) -> [String] { AuthChallenge.list(values.m
         ("Basic realm=a,=b, Bearer b=c", ["Basic||realm=a|M", "Bearer||b=c|"]),
         ("Basic@ realm=a, Bearer b=c", ["Basic|||M", "Bearer||b=c|"]),
         ("Basic a b, Bearer b=c", ["Basic|||M", "Bearer||b=c|"]),
+        ("Basic a=1, realm=, x=2", ["Basic||a=1,realm=,x=2|M"]), ("Basic a=1, realm=", ["Basic||a=1,realm=|M"]),
+        ("Basic a=1, realm=\"\"", ["Basic||a=1,realm=|"]),
+        ("Basic realm=\"a\"x, Bearer b=c", ["Basic||realm=a|M", "Bearer||b=c|"]),
+        // Control characters are told apart, and the first fault is the one that is kept.
+        ("Basic realm=a, \u{1}x, Bearer b=c", ["Basic||realm=a|C", "Bearer||b=c|"]),
+        ("Basic\u{1} realm=a, Bearer b=c", ["Basic|||C", "Bearer||b=c|"]),
+        ("Basic realm=a\u{1}, Bearer b=c", ["Basic||realm=a|C", "Bearer||b=c|"]),
+        ("Basic realm=\"a\\\0\", b=c", ["Basic||realm=a\0,b=c|C"]), ("Basic realm=\"a\tb\"", ["Basic||realm=a\tb|"]),
+        ("Basic realm=\"\u{1}\" x, Bearer b=c", ["Basic||realm=\u{1}|C", "Bearer||b=c|"]),
+        ("Basic realm=\"\u{7F}\", x", ["Basic||realm=\u{7F}|C", "x|||"]),
+        ("Basic a=b x\u{1}, c=d", ["Basic||a=b,c=d|M"]),
 
         // OAM (docs/design/wire/oam-webgate.md#challenge)
         (
@@ -126,6 +137,9 @@ private func read(_ values: String...) -> [String] { AuthChallenge.list(values.m
         let list = AuthChallenge.list([octets("Many \(many), Basic realm=x")])
         #expect(list.count == 2 && list[0].parameters.count == 64 && list[0].fault == .tooManyParameters)
         #expect(text(list[1].scheme) == "Basic")
+        let most = (0..<64).map { "p\($0)=1" }.joined(separator: ", ")
+        let whole = AuthChallenge.list([octets("Many \(most)")])
+        #expect(whole.count == 1 && whole[0].parameters.count == 64 && whole[0].fault == nil)
         #expect(AuthChallenge.list(Array(repeating: octets("Basic"), count: 100)).count == AuthChallenge.mostChallenges)
     }
 
