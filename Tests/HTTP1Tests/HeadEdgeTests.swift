@@ -207,7 +207,10 @@ import Testing
     /// Three names are allowed here, and a fourth is not.
     @Test func connectionOptionsAreCounted() {
         let limits = HeadLimits(connectionOptions: 3)
-        for (options, fault) in [("a, b, c", nil), ("a, b, c, d", HeadFault.tooManyConnectionOptions)] {
+        for (options, fault) in [
+            ("a, b, c", nil), ("a, b, c, d", HeadFault.tooManyConnectionOptions), (",a,, b, ,c,", nil),
+            ("a\r\nConnection: b, c, d", .tooManyConnectionOptions), ("close, close\r\nConnection: keep-alive", nil),
+        ] {
             #expect(
                 requestFault("GET / HTTP/1.1\r\nHost: h\r\nConnection: \(options)\r\n\r\n", limits: limits) == fault)
         }

@@ -84,6 +84,19 @@ import Testing
         }
     }
 
+    /// Blanks around a value are no part of it, and other control characters are.
+    @Test func valuesAreTrimmedOfBlanksAlone() {
+        let alphabet: [UInt8] = [0x20, 0x09, 0x61, 0x1F, 0x21]
+        var texts: [[UInt8]] = [[]]
+        for _ in 0..<5 { texts += texts.flatMap { text in alphabet.map { text + [$0] } } }
+        for inside in Set(texts) {
+            let bytes = octets("a:") + inside + octets("\r\n")
+            let found = bytes.span.value(from: 2, to: 2 + inside.count)
+            let expected = Array(inside.drop { isBlank($0) }.reversed().drop { isBlank($0) }.reversed())
+            #expect(Array(bytes[found.indices]) == expected, "\(inside)")
+        }
+    }
+
     /// One octet that is another makes a name another one, also where the two differ by what tells capitals from small letters.
     @Test(arguments: KnownField.allCases.filter { $0 != .other })
     func aNameWithOneWrongOctetIsNotKnown(known: KnownField) {
