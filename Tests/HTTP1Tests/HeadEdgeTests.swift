@@ -107,7 +107,8 @@ import Testing
 
     @Test func nothingIsMappedUnlessItIsSaid() {
         var map = AddressMapTests.map()
-        #expect(!AddressMap().isOn && !AddressMap().isSecure)
+        let none = AddressMap()
+        #expect(!none.isOn && !none.isSecure && !none.knowsCallersHost && none.port == 0 && none.aliasPort == 0)
         map.knowsCallersHost = true
         // The authority is as long as the whole origin of the caller.
         #expect(AddressMapTests.location("https://abcdefgh/x", map, origin: "http://a") == nil)
@@ -125,7 +126,11 @@ import Testing
     @Test(
         arguments: [
             ("Keep-Alive: timeout=5\r\n", UInt64(5)), ("Keep-Alive: max=3, timeout=9\r\nKeep-Alive: timeout=7\r\n", 7),
-            ("Keep-Alive: max=3\r\n", nil), ("", nil),
+            ("Keep-Alive: max=3\r\n", nil), ("", nil), ("Keep-Alive: TIMEOUT = 5 \r\n", 5),
+            ("Keep-Alive: timeout\r\n", nil),
+            ("Keep-Alive: xtimeout=5\r\n", nil), ("Keep-Alive: timeout=\r\n", nil), ("Keep-Alive: timeout=5s\r\n", nil),
+            ("Keep-Alive: timeout=x, timeout=8, timeout=9\r\n", 8), ("X: y\r\nKeep-Alive: timeout=0\r\n", 0),
+            ("Keep_Alive: timeout=5\r\n", nil),
         ] as [(String, UInt64?)])
     func theLeastAnnouncedTimeCounts(lines: String, seconds: UInt64?) throws {
         let bytes = octets("HTTP/1.1 200 OK\r\n\(lines)Date: d\r\n\r\n")
