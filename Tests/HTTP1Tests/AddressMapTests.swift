@@ -155,6 +155,9 @@ import Testing
         ("a=b; Domain=com", "", "", "a=b"),
         ("a=b; Domain=x.hr.example.com; Secure", "", "", nil), ("a=b ; Secure ; x", "", "", "a=b ; x"),
         (";Secure", "", "", ""), ("Domain=hr.example.com; Secure", "", "", "Domain=hr.example.com"),
+        // A cookie may have the name of an attribute.
+        ("secure", "", "", nil), ("Path=/base/x; HttpOnly", "/base", "", nil), ("Domain=hr.example.com", "", "", nil),
+        ("Domain=login.example.com; Secure", "", "", "Domain=login.example.com"),
         ("a=b; Path", "", "/hr", nil), ("a=b; Path=x", "", "/hr", nil),
         ("", "", "", nil), (";", "", "", nil), (";;Secure", "", "", ";"), ("a;", "", "", nil),
     ]

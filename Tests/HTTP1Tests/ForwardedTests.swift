@@ -113,6 +113,21 @@ import Testing
         #expect(text(result ?? []) == origin)
     }
 
+    /// A caller of HTTP/1.0 may name no host, and none is told then.
+    @Test func aHostThatWasNotNamedIsNotTold() throws {
+        let bytes = octets("GET / HTTP/1.0\r\nA: b\r\n\r\n")
+        let head = try parsedRequest(bytes)
+        let hop = Self.hop([.standard, .legacy])
+        let result = written { output in
+            writeRequest(
+                head, bytes: bytes.span, edits: RequestEdits(), credential: nil, hop: hop, framing: .none, into: &output
+            )
+        }
+        #expect(
+            text(result ?? []) == "GET / HTTP/1.1\r\nHost: \r\nA: b\r\nForwarded: for=192.0.2.7;proto=http\r\n"
+                + "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Proto: http\r\n\r\n")
+    }
+
     @Test func withoutAHostThereIsNoOrigin() throws {
         let bytes = octets("GET / HTTP/1.0\r\n\r\n")
         let head = try parsedRequest(bytes)
