@@ -152,6 +152,8 @@ import Testing
         let answerAgain = try Self.answer(answered, after: earlier)
         #expect(freshAnswer == answerAgain)
         #expect(freshAnswer.status == 200 && freshAnswer.fields == ["c: d"])
+        let begun = Self.written(of: [], after: earlier) { _ in }
+        #expect(begun.status == 0 && begun.size == 0 && begun.fields.isEmpty && !begun.overflowed)
     }
 
     @Test func aRequestMayBecomeAHEAD() throws {

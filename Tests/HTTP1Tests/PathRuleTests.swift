@@ -44,6 +44,7 @@ import Testing
         ("/%6", "/%6", true, true),
         ("/x", "", true, false),
         ("", "", true, true),
+        ("*", "/", false, false), ("?/a", "/a", false, false), ("b/a", "/", false, false), ("", "/", false, false),
     ]
 
     @Test(arguments: matches)
