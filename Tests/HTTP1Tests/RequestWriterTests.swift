@@ -94,6 +94,7 @@ import Testing
         // What cannot be read is the upstream's to refuse.
         ("<http://gw:8080/dav/b", nil), ("<http://gw:8080/dav/b> (<t:1>", nil), ("<http://gw:8080/dav/b> x", nil),
         ("<http://gw:8080/dav/b> (<t:1> [\"a)", nil), ("<http://gw:8080/dav/b> ((<t:1>))", nil),
+        ("<http://gw:8080/dav/b> ((<t:1>)", nil), ("<http://gw:8080/dav/b> (<t:1>))", nil),
         ("<http://gw:8080/dav/b> (<t:1>) \"<http://gw:8080/dav/c>\"", nil),
     ])
     func theTagsOfAnIfNameTheUpstream(value: String, expected: String?) throws {
