@@ -23,7 +23,7 @@ import Testing
         Piece("no digit but zero", "0") { $0.append(decimal: 0) },
         Piece("nine", "9") { $0.append(decimal: 9) }, Piece("ten", "10") { $0.append(decimal: 10) },
         Piece("the greatest number", "18446744073709551615") { $0.append(decimal: .max) },
-        Piece("all hexadecimal digits", "00000000deadbeef") { $0.append(allHexadecimal: 0xDEAD_BEEF) },
+        Piece("all hexadecimal digits", "0123456789abcdef") { $0.append(allHexadecimal: 0x0123_4567_89AB_CDEF) },
         Piece("the end of a head", "\r\n") { $0.endHead() },
         Piece("an identifier's line", "traceparent: 00-\(String(repeating: "0", count: 31))1-0000000000000002-01\r\n") {
             TraceParent.writeLine(traceHigh: 0, traceLow: 1, span: 2, isSampled: true, into: &$0)

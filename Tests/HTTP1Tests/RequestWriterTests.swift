@@ -88,6 +88,7 @@ import Testing
             "<http://gw:8080/dav/b> ([\")<http://gw:8080/dav/x>\"] <http://gw:8080/dav/token>)",
             "<https://files.example/base/b> ([\")<http://gw:8080/dav/x>\"] <http://gw:8080/dav/token>)"
         ),
+        ("<http://gw:8080/dav/b> (<t:)1>)", "<https://files.example/base/b> (<t:)1>)"),
         // No tag of ours.
         ("(<http://gw:8080/dav/token> [\"a\"])", nil), ("<http://gw:8080/x> (<t:1>)", nil), ("<> (<t:1>)", nil),
         ("<//gw:8080/dav/b> (<t:1>)", nil), ("", nil),
