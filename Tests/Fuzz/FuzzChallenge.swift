@@ -6,7 +6,7 @@
 public func fuzzChallenge(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: count))
     let list = AuthChallenge.list(bytes.split(separator: 0, omittingEmptySubsequences: false).map(Array.init))
-    precondition(list.count <= AuthChallenge.mostChallenges + 1)
+    precondition(list.count <= AuthChallenge.mostChallenges)
     let usable = list.filter { $0.fault == nil && ($0.token68 == nil || $0.parameters.isEmpty) }.map(rewritten)
     let again = AuthChallenge.list([Array(usable.joined(separator: [0x2C, 0x20]))])
     precondition(again.map(rewritten) == usable)

@@ -112,7 +112,6 @@ private func checkRewrite(_ head: borrowing RequestHead, _ bytes: [UInt8]) {
                 head, bytes: bytes.span, edits: edits, credential: credential.span, framing: framing,
                 expectContinue: head.expectsContinue, upgrade: head.upgrade, into: &output)
         }
-        precondition(text.count <= head.length + edits.growth + credential.count)
         var again = RequestHead(maxFields: 64)
         guard let length = try? again.parse(text.span, limits: HeadLimits()) else {
             preconditionFailure("what was written does not parse")

@@ -138,6 +138,7 @@ import Testing
         ("a=b; Path=/base/", "/base", "", "a=b; Path=/"),
         ("a=b; Path=/", "/base", "", "a=b; Path=/"),
         ("a=b; Path=/other", "/base", "", nil),
+        ("a=b; Path=/base?", "/base", "", nil), ("a=b; Path=/base/?x", "/base", "", "a=b; Path=/?x"),
         ("a=b; Path=/basement", "/base", "", nil),
         ("a=b; Path=/; A", "", "/hr", "a=b; Path=/hr; A"),
         ("a=b; Path=/x", "", "/hr", "a=b; Path=/hr/x"),

@@ -141,6 +141,10 @@ private func read(_ values: String...) -> [String] { AuthChallenge.list(values.m
         let whole = AuthChallenge.list([octets("Many \(most)")])
         #expect(whole.count == 1 && whole[0].parameters.count == 64 && whole[0].fault == nil)
         #expect(AuthChallenge.list(Array(repeating: octets("Basic"), count: 100)).count == AuthChallenge.mostChallenges)
+        let line = Array(repeating: "Basic", count: 63).joined(separator: ", ") + ", Last a=b, Over c=d"
+        let full = AuthChallenge.list([octets(line)])
+        #expect(full.count == AuthChallenge.mostChallenges)
+        #expect(full.last?.scheme == octets("Last") && full.last?.parameters.map(\.name) == [octets("a")])
     }
 
     @Test func findsParametersInAnyCase() throws {

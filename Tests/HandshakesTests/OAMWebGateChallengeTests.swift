@@ -164,7 +164,7 @@ private let url = "https://hr.example.com/rest/a?q=1"
         // Quadratic behaviour would show here as minutes.
         #expect(OAMRealm(Array(repeating: UInt8(ascii: ":"), count: 500_000)).level == nil)
         let line = Array(repeating: bytes(#"OAM-Auth a="\"#), count: 20_000).flatMap { $0 }
-        #expect(AuthChallenge.list([line]).count <= AuthChallenge.mostChallenges + 1)
+        #expect(AuthChallenge.list([line]).count <= AuthChallenge.mostChallenges)
     }
 
     @Test func `realms of other bytes never share a name`() {

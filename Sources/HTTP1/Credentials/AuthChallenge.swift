@@ -92,7 +92,7 @@ extension AuthChallenge {
         mutating func read(_ text: [UInt8]) {
             line = text
             at = 0
-            while list.count <= AuthChallenge.mostChallenges {
+            while true {
                 while at < line.count, line[at].isBlank || line[at] == UInt8(ascii: ",") { at += 1 }
                 guard at < line.count else { return }
                 let name = token()
@@ -104,6 +104,7 @@ extension AuthChallenge {
                 if next(after: at) == UInt8(ascii: "=") {
                     parameter(name)
                 } else {
+                    guard list.count < AuthChallenge.mostChallenges else { return }
                     scheme(name)
                 }
             }

@@ -218,7 +218,8 @@ extension AddressMap {
         let bytes = value.extracting(path.indices)
         if path.count == 1 { return Int(path.end) }
         if inner.isEmpty { return Int(path.start) }
-        if let length = strippableLength(bytes, prefix: inner.span) {
+        // A cookie's path has no query: a question mark is an octet of its last segment.
+        if let length = strippableLength(bytes, prefix: inner.span), length == bytes.count || bytes[length] != 0x3F {
             // A lone slash behind the prefix is the prefix's own.
             return length + 1 == bytes.count && bytes[length] == 0x2F ? Int(path.end) : Int(path.start) + length
         }

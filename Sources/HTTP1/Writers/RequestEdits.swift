@@ -78,12 +78,6 @@ extension RequestEdits {
     /// How many bytes at the start of a received path do not reach the upstream.
     public func strippedLength(of path: Span<UInt8>) -> Int { strippableLength(path, prefix: stripPrefix.span) ?? 0 }
 
-    /// Bytes that writing can add to a received head, credential and `ForwardedHop` apart.
-    var growth: Int {
-        setLines.count + userAgent.count + 2 * host.count + targetPrefix.count + destinationPrefix.count + via.count
-            + renamedTo.count + 256
-    }
-
     /// Deleted from every request: they speak of one hop, or are written anew (RFC 9110 §7.6.1, §11.7.2).
     @inline(__always)
     static var ownedByHop: UInt64 {
