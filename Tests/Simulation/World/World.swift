@@ -171,6 +171,9 @@ final class World {
 
     static let storePath = "/disk/tokens.db"
 
+    /// Every fifth seed has Digest where others have Basic.
+    static func usesDigest(_ seed: UInt64) -> Bool { seed % 5 == 3 }
+
     /// Every fourth seed keeps tokens in memory alone.
     static func hasStore(_ seed: UInt64) -> Bool { seed % 4 != 1 }
 
@@ -248,7 +251,7 @@ final class World {
                   password: env:SERVICE
                 network: {allow_cleartext: true}
               otto:
-                basic: {username: \(BasicGate.user), password: env:BASIC}
+                \(Self.usesDigest(seed) ? "digest" : "basic"): {username: \(BasicGate.user), password: env:BASIC}
             \(crowdOfIdentities)
             routes:
               - {match: {path: /service/}, to: "\(scheme)://api0.example:9000", use: service}
