@@ -132,6 +132,19 @@ private struct Row: Sendable, CustomTestStringConvertible {
         Row("nonce", .asking, .answered(.nonce), .connect(fresh: false), .connecting),
         Row("nonce, body lost", .asking.with(body: .lost), .answered(.nonce), .relay, .relaying),
         Row("nonce, never", .asking.with(replay: .never), .answered(.nonce), .relay, .relaying),
+        Row(
+            "lost with a nonce", .asking.then(.answered(.nonce), .connected), .lost(closed, pooled: true),
+            .connect(fresh: true), .connecting),
+        // Whether the server counts the answer that was lost nobody knows: it may ask for another one, once.
+        Row(
+            "a nonce after a loss",
+            .asking.then(.answered(.nonce), .connected, .lost(closed, pooled: true), .connected), .answered(.nonce),
+            .connect(fresh: false), .connecting),
+        Row(
+            "a nonce after two losses",
+            .asking.then(
+                .answered(.nonce), .connected, .lost(closed, pooled: true), .connected, .answered(.nonce), .connected,
+                .lost(closed, pooled: true), .connected), .answered(.nonce), .refuseFinally, .relaying),
         Row("a nonce for the replay", .askingAgain, .answered(.nonce), .connect(fresh: false), .connecting),
         Row(
             "a second nonce", .asking.then(.answered(.nonce), .connected), .answered(.nonce), .refuseFinally,

@@ -50,6 +50,10 @@ import Testing
         let used = UpstreamConnection(group: group, user: Nobody())
         let place = try #require(group.pool.book.addresses.first)
         let connection = try #require(UpstreamHTTP2Connection(group: group, address: nil))
+        let identity = IdentityPlan(
+            index: 0, name: "a", handshake: try BasicHandshake(username: "u"), acquireTimeout: 1, reportsSuccess: true,
+            resourceFromCaller: false, isTokenless: false, statuses: nil)
+        let nonce = KnownNonce(ServerNonce(isStale: false), of: identity, generation: 1)
         let fields = Fields(of: UpstreamConnection.self)
         fields.soil(used) { type, field in
             switch type {
@@ -66,8 +70,7 @@ import Testing
                 field.assumingMemoryBound(to: UpstreamWish.self).pointee = wish
             case is UpstreamOwner?.Type:
                 field.assumingMemoryBound(to: UpstreamOwner?.self).pointee = .caller(17)
-            case is ServerNonce?.Type:
-                field.assumingMemoryBound(to: ServerNonce?.self).pointee = ServerNonce(isStale: false)
+            case is KnownNonce?.Type: field.assumingMemoryBound(to: KnownNonce?.self).pointee = nonce
             case is Int?.Type: field.assumingMemoryBound(to: Int?.self).pointee = 17
             default: return false
             }

@@ -150,7 +150,7 @@ class Strict:
             middle = ":".join(told[name] for name in ("nonce", "nc", "cnonce", "qop"))
         else:
             assert not told.keys() & {"qop", "nc", "cnonce"}
-        if told["response"] != self.hash(f"{key}:{middle}:{self.hash(covered.encode())}".encode()):
+        if told["response"] != self.hash(f"{key}:{middle}:{self.hash(covered.encode('latin-1'))}".encode()):
             return "response"
         number = int(told["nc"], 16) if self.qop else len(uses) + 1
         if number in uses or "streams" not in state and number != len(uses) + 1 or len(uses) >= self.lasts:
@@ -158,7 +158,7 @@ class Strict:
         uses.add(number)
         fields = []
         if self.proves or self.forges:
-            proof = self.hash(f"{key}:{middle}:{self.hash(f':{request.target}'.encode())}".encode())
+            proof = self.hash(f"{key}:{middle}:{self.hash(f':{request.target}'.encode('latin-1'))}".encode())
             if self.forges:
                 proof = proof[::-1]
             fields.append(f'rspauth="{proof}", cnonce="{told["cnonce"]}", nc={told["nc"]}, qop={told["qop"]}')

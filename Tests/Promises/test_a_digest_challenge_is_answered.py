@@ -1,13 +1,17 @@
 """Promise: a server that asks for HTTP Digest is answered, and neither it nor anybody on the way sees the password."""
 
 import contextlib
+import json
+import signal
+import time
+import types
 
 import pytest
 from digest_servers import PASSWORD, USER, Apache, Lighttpd, serving
 
 from harness import eventually, together
 from http2_peers import Server
-from scripted import Scripted, identified, problem_type
+from scripted import Scripted, answer, identified, problem_type
 from strict_digest import Strict
 
 
@@ -173,6 +177,163 @@ def test_a_refusal_without_words_counts_all_the_same(gateway, bare_refusal):
         assert gateway.get("/a").status == 502
         assert problem_type(gateway.get("/a")) == "credential-quarantined"
         assert len(server.wrong) == 1
+
+
+@pytest.mark.parametrize("status", [b"400 No", b"407 No", b"429 No", b"500 No"])
+def test_an_error_on_the_way_proves_no_password(gateway, status):
+    strict = Strict()
+    refusing = []
+
+    def script(peer):
+        for request in peer.requests():
+            if request.field("Authorization") and not refusing:
+                refusing.append(request)
+                peer.send(answer(b"no", status=status))
+                continue
+            found, body, fields = strict.answer(request, peer.__dict__.setdefault("digest", {"nonce": None, "uses": {}}))
+            lines = [f"{name}: {value}".encode() for name, value in fields]
+            peer.send(answer(body, *lines, status=b"200 OK" if found == 200 else b"401 No"))
+
+    with Scripted(script) as upstream:
+        digest(gateway, upstream, "another-password")
+        assert gateway.get("/a").status == int(status[:3])
+        assert gateway.get("/a").status == 502
+        assert problem_type(gateway.get("/a")) == "credential-quarantined"
+        assert len(strict.wrong) == 1
+
+
+def test_a_new_password_answers_nothing_older(gateway, tmp_path):
+    """A nonce that is remembered would be answered first, and nobody judges that: each such answer is an attempt more at the server."""
+    with serving(Apache, tmp_path) as server:
+        digest(gateway, server, **MD5)
+        for _ in range(2):
+            assert gateway.get("/guarded/page").status == 200
+        (gateway.folder / "password").write_text("another-password")
+        gateway.secrets.append("another-password")
+        gateway.process.send_signal(signal.SIGHUP)
+        eventually(lambda: gateway.ask("/readyz").json["configuration"]["edition"] == 2, what="the reload")
+        # It is on trial then, and an open page proves nothing.
+        eventually(lambda: gateway.get("/open/page").status == 200 and not server.asked()[-1][1].startswith("Digest"), what="a bare request")
+        assert gateway.get("/guarded/page").status == 502
+        assert problem_type(gateway.get("/guarded/page")) == "credential-quarantined"
+        assert server.statuses().count(401) == 3 and server.numbers() == [1, 2, 1]
+
+
+def test_two_users_of_one_server_answer_their_own_challenges(gateway):
+    with Scripted(strict := Strict()) as upstream:
+        secret = gateway.secret("password", PASSWORD)
+        wrong = gateway.secret("wrong", "another-password")
+        gateway.config = gateway.frame(
+            {
+                "threads": 1,
+                "identities": {
+                    "right": {"digest": {"username": USER, "password": secret}},
+                    "wrong": {"digest": {"username": USER, "password": wrong}},
+                },
+                "routes": [
+                    gateway.route("right", upstream.address) | {"match": {"path": "/right/"}},
+                    gateway.route("wrong", upstream.address) | {"match": {"path": "/wrong/"}},
+                ],
+            }
+        )
+        gateway.start()
+        assert gateway.get("/right/a").status == 200
+        assert gateway.get("/wrong/a").status == 502
+        for _ in range(3):
+            assert gateway.get("/right/a").status == 200
+            assert problem_type(gateway.get("/wrong/a")) == "credential-quarantined"
+        assert len(strict.wrong) == 1 and strict.stale == 0
+
+
+def test_two_servers_that_share_no_nonces(gateway, tmp_path):
+    """The answer goes where the challenge came from, although the next request would go to the other one."""
+    with contextlib.ExitStack() as both:
+        servers = [both.enter_context(serving(Apache, tmp_path / name)) for name in "ab"]
+        block = {"username": USER, "password": gateway.secret("password", PASSWORD), **MD5}
+        route = {"addresses": [server.address for server in servers], "to": "http://archive.example", "allow_cleartext": True}
+        identified(gateway, servers[0], {"digest": block}, route, threads=1).start()
+        assert [gateway.get("/guarded/page").status for _ in range(10)] == [200] * 10
+        eventually(lambda: sum(len(server.asked()) for server in servers) >= 12, what="the logs")
+        assert all(server.numbers() for server in servers)
+
+
+def test_octets_that_are_no_text_are_answered_as_they_are(gateway):
+    with strict(gateway) as server:
+        with gateway.raw() as caller:
+            caller.send(b"GET /caf\xe9 HTTP/1.1\r\nHost: " + gateway.listen.encode() + b"\r\n\r\n")
+            assert caller.answer().status == 200
+        assert server.wrong == []
+
+
+def test_a_401_in_pieces_is_answered_on_its_connection(gateway):
+    strict = Strict()
+
+    def script(peer):
+        state = {"nonce": None, "uses": {}}
+        for request in peer.requests():
+            status, body, fields = strict.answer(request, state)
+            lines = [f"{name}: {value}".encode() for name, value in fields]
+            head, _, rest = answer(body, *lines, status=b"200 OK" if status == 200 else b"401 No").partition(b"\r\n\r\n")
+            peer.send(head + b"\r\n\r\n")
+            time.sleep(0.05)
+            peer.send(rest)
+
+    with Scripted(script) as upstream:
+        digest(gateway, upstream)
+        assert [gateway.get("/a").status for _ in range(3)] == [200] * 3
+        assert upstream.connections == 1 and (strict.wrong, strict.stale) == ([], 0)
+
+
+def test_a_server_that_ends_its_connections_without_a_word(gateway):
+    strict, shared = Strict(), {"nonce": None, "uses": {}}
+
+    def script(peer):
+        for number, request in enumerate(peer.requests()):
+            if number:
+                return
+            status, body, fields = strict.answer(request, shared)
+            lines = [f"{name}: {value}".encode() for name, value in fields]
+            peer.send(answer(body, *lines, status=b"200 OK" if status == 200 else b"401 No"))
+
+    with Scripted(script) as upstream:
+        digest(gateway, upstream)
+        assert [gateway.get("/a").status for _ in range(5)] == [200] * 5
+        assert strict.wrong == []
+
+
+@pytest.mark.parametrize("large", ["pass", "expect_continue", "probe_head"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upload_that_cannot_be_kept_is_the_first_request(gateway, tmp_path, large, chunked):
+    with serving(Apache, tmp_path) as server:
+        digest(gateway, server, route={"on_rejected": {"max_body": "1KiB", "large_body": large}}, **MD5)
+        body = b"x" * 300000
+        answer = gateway.call("PUT", "/guarded/page", iter([body[:200000], body[200000:]]) if chunked else body)
+        # The server has no method PUT; what counts is that it has taken the answer.
+        assert answer.status == 405, f"{answer}\n{server.asked()}"
+        assert gateway.get("/guarded/page").status == 200
+
+
+def test_a_route_may_count_403_as_a_refusal(gateway):
+    def script(peer):
+        challenge = b'WWW-Authenticate: Digest realm="r", nonce="n", qop="auth", algorithm=SHA-256'
+        for request in peer.requests():
+            asked.append(request.field("Authorization"))
+            peer.send(answer(b"no", *([] if asked[-1] else [challenge]), status=b"403 No" if asked[-1] else b"401 No"))
+
+    asked = []
+    with Scripted(script) as upstream:
+        digest(gateway, upstream, route={"on_rejected": {"statuses": [401, 403]}})
+        assert gateway.get("/a").status == 502
+        assert problem_type(gateway.get("/a")) == "credential-quarantined"
+        assert sum(value is not None for value in asked) == 1
+
+
+def test_a_route_that_sends_nothing_again_is_refused(gateway):
+    block = {"username": USER, "password": gateway.secret("password", PASSWORD)}
+    identified(gateway, types.SimpleNamespace(address="127.0.0.1:9"), {"digest": block}, {"on_rejected": {"replay": "never"}})
+    gateway.file.write_text(json.dumps(gateway.config))
+    status, out, errors = gateway.command("check")
+    assert status == 78 and "no challenge of 'digest' can be answered" in out + errors
 
 
 def test_an_open_page_proves_no_password(gateway):

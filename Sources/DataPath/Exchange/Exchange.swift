@@ -29,6 +29,8 @@ package struct Exchange: ~Copyable {
     private(set) var conflicts = 0
     /// The one request that only the server's nonce was missing from has been sent again.
     private(set) var renonced = false
+    /// A connection was lost under such a request, which has to be given another nonce.
+    private var lostNonce = false
     /// The number of times that a request is sent again after conflicts, at most: over some three seconds.
     static let mostConflicts = 6
     /// The number of times that a request asks for another token because the one it had left the cache before it could be sent, at most.
@@ -149,6 +151,9 @@ package struct Exchange: ~Copyable {
         case finish
     }
 
+    /// Whether a request that lacked a nonce is sent again with it.
+    var mayAnswerNonce: Bool { !renonced && replay == .once && body != .lost }
+
     // MARK: - Behaviour
 
     mutating func on(_ event: Event) -> Action {
@@ -189,6 +194,7 @@ package struct Exchange: ~Copyable {
         case (.asking, .lost(let fault, _, _))
         where fault.retry == .unsent && body != .lost && refusals < Self.mostRefusals:
             refusals += 1
+            loseNonce()
             phase = .connecting
             return .connect(fresh: true)
 
@@ -199,6 +205,7 @@ package struct Exchange: ~Copyable {
             guard !retried, pooled || elsewhere && !moved, mayRepeat(after: fault) else { return end(with: fault) }
             retried = true
             if !pooled { moved = true }
+            loseNonce()
             phase = .connecting
             return .connect(fresh: true)
 
@@ -250,6 +257,13 @@ package struct Exchange: ~Copyable {
         if case .token(let slot, _) = credential { credential = .token(slot: slot, generation: generation) }
     }
 
+    /// The server may count the answer that was lost or not, so that the next number is right or wrong; another nonce has none. Once, since a
+    /// server that loses connections would have the request sent for ever.
+    private mutating func loseNonce() {
+        guard renonced, !lostNonce else { return }
+        (renonced, lostNonce) = (false, true)
+    }
+
     /// Most often unseen is not surely unseen: of what may have been seen only idempotent requests are sent again (RFC 9110 §9.2.2), and
     /// none with a credential on trial, which may have been judged.
     private func mayRepeat(after fault: Fault) -> Bool {
@@ -258,7 +272,9 @@ package struct Exchange: ~Copyable {
         // A request that was given back unseen is counted by `refusals`, and has had its turns.
         case .never, .unsent: return false
         case .ifRepeatable:
-            if case .carried = credential { return false }
+            // What answered a nonce on the connection that it came on is sent once more, or a server that ends its connections without a
+            // word would never be answered.
+            if case .carried = credential, !renonced { return false }
             return idempotent
         }
     }
@@ -301,7 +317,7 @@ package struct Exchange: ~Copyable {
             phase = .relaying
             return .refuseFinally
         case .nonce:
-            guard replay == .once, body != .lost else {
+            guard mayAnswerNonce else {
                 phase = .relaying
                 return .relay
             }

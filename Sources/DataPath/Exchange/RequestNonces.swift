@@ -2,26 +2,41 @@ internal import Handshakes
 
 /// The nonces of an upstream as one request meets them, where each request answers one (RFC 7616).
 struct RequestNonces {
-    /// It came with the challenge to this very request, and nobody else has answered it.
+    /// It came with the challenge to this very request. Nobody else answers it before the server has taken the answer.
     private(set) var own: ServerNonce?
+    /// The address of the server that gave it; what another one refuses says nothing. Addresses are objects of their pool's.
+    private var home: ObjectIdentifier?
     /// What the request that is out has answered.
     private(set) var answered: NonceAnswer?
+    private var isAtHome = false
     /// The request that is out carries no credential, since there was nothing to answer.
     private(set) var isBare = false
 
-    /// An answer to it judges the credential: it answered, as the first, what this request was challenged with. A refusal of anything else
-    /// may be of the nonce alone, which many servers do not say (docs/design/challenges.md#nonces).
-    var isJudged: Bool { answered.map { $0.count == 1 && $0.nonce === own } ?? false }
+    /// A refusal judges the credential: it answered what this request was challenged with, where it was challenged. A refusal of anything
+    /// else may be of the nonce alone, which many servers do not say (docs/design/challenges.md#nonces).
+    var isJudged: Bool { isAtHome && answered.map { $0.nonce === own } ?? false }
 
     /// The request goes out.
-    mutating func sent(answering answer: NonceAnswer?) {
+    /// - Parameter address: where to; nil where nobody knows.
+    mutating func sent(answering answer: NonceAnswer?, at address: ObjectIdentifier?) {
         answered = answer
         isBare = answer == nil
+        isAtHome = home == nil || address == nil || home == address
     }
 
     /// It was refused, with a nonce to answer.
-    mutating func refused(with nonce: ServerNonce) {
+    mutating func refused(with nonce: ServerNonce, at address: ObjectIdentifier?) {
         own = nonce
+        home = address
+        answered = nil
+    }
+
+    /// The server has taken the answer, whose nonce is everybody's now.
+    mutating func taken() { own = nil }
+
+    /// The connection was lost, and nobody knows whether the server counts the answer, so that a strict one would refuse the next number.
+    mutating func lost() {
+        own = nil
         answered = nil
     }
 }

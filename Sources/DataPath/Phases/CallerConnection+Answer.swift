@@ -81,8 +81,10 @@ extension CallerConnection {
         guard let identity = exchange.route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if status != 401, status != 403 {
-                if identity.reportsSuccess { noteSuccess() }
+                if identity.reportsSuccess { noteSuccess(status, of: identity) }
                 if data.watchesPaths { data.desk.noteTaken(self) }
+            } else if exchange.nonces.isBare {
+                data.desk.scoutSawNothing(self)
             }
             return .answer
         }

@@ -6,11 +6,23 @@ extension CallerConnection {
     func chooseCaution(on route: RoutePlan) {
         exchange.caution = BodyCaution()
         guard exchange.machine.replay == .once else { return }
+        guard mayOutgrow(route) else { return }
+        exchange.caution.way = route.largeBody
+        // Without a nonce such a request could only be refused.
+        if let identity = route.identity, identity.answersNonces, exchange.caution.way == .send,
+            data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
+        {
+            exchange.caution.way = .probeHead
+        }
+    }
+
+    /// Whether the body may be larger than what is kept of it.
+    private func mayOutgrow(_ route: RoutePlan) -> Bool {
         switch exchange.request.framing {
-        case .none: break
+        case .none: false
         // A body without an announced length may turn out not to fit.
-        case .chunked: exchange.caution.way = route.largeBody
-        case .length(let length): if length > UInt64(route.replayBody) { exchange.caution.way = route.largeBody }
+        case .chunked: true
+        case .length(let length): length > UInt64(route.replayBody)
         }
     }
 

@@ -9,11 +9,9 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is this answer's.
     /// - Returns: whether the answer is held from here on.
     func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
-        guard let identity = exchange.route?.identity, identity.readsAnswers,
-            identity.inspectedStatuses.contains(status),
-            !exchange.answer.body.isComplete
+        guard let identity = exchange.route?.identity, identity.inspectedStatuses.contains(status),
+            !exchange.answer.body.isComplete, mattersBody(to: identity, in: upstream)
         else { return false }
-        guard let type = data.responseHead.first(.contentType), isJSON(upstream.input[type]) else { return false }
         // Known from the start not to fit; the judgement without a body says the rest.
         if let length = data.responseHead.declaredLength, length > UInt64(AnswerLook.limit) {
             noteUnseen(.long)
@@ -22,6 +20,14 @@ extension CallerConnection {
         exchange.answer.look = AnswerLook(exchange.answer.body)
         expect(by: loop.now + AnswerLook.patience, kind: Deadline.look)
         return true
+    }
+
+    /// A challenge may stand in the body; or the nonce that comes with the answer is to be answered on its connection, which is free for
+    /// another request when the body has been read.
+    private func mattersBody(to identity: IdentityPlan, in upstream: UpstreamConnection) -> Bool {
+        if identity.answersNonces { return upstream.stream == nil && exchange.answer.isPersistent }
+        guard identity.readsAnswers, let type = data.responseHead.first(.contentType) else { return false }
+        return isJSON(upstream.input[type])
     }
 
     /// `application/json`, and every type whose syntax is JSON (RFC 6839 §3.1).
@@ -34,6 +40,7 @@ extension CallerConnection {
 
     func goOnLooking(at upstream: UpstreamConnection) -> Exchange.Action {
         guard let look = exchange.answer.look else { return .none }
+        let isForNonce = exchange.route?.identity?.answersNonces == true
         while true {
             let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answer.headLength...])
             do throws(ChunkFault) { try look.read(held) } catch {
@@ -49,6 +56,9 @@ extension CallerConnection {
                     return endLook(at: upstream, unseen: .noMemory)
                 }
             case .noBuffer: return .fault(Fault(.outOfMemory, retryAfter: 1))
+            // The head has the challenge; it is answered elsewhere.
+            case .ended where isForNonce, .truncated where isForNonce, .failed where isForNonce:
+                return endLook(at: upstream)
             case .ended:
                 if case .untilClose = exchange.answer.body { return endLook(at: upstream, seen: look.body) }
                 return .fault(Fault(.upstreamClosed))
@@ -71,7 +81,9 @@ extension CallerConnection {
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         var plain = body
-        if let body, let coding = data.responseHead.first(.contentEncoding) {
+        if let body, exchange.route?.identity?.readsAnswers == true,
+            let coding = data.responseHead.first(.contentEncoding)
+        {
             plain = ContentCoding.decode(body, coding: Array(upstream.input[coding]), limit: AnswerLook.limit)
             if plain == nil { noteUnseen(.coding) }
         }
@@ -83,6 +95,7 @@ extension CallerConnection {
     }
 
     private func noteUnseen(_ reason: Unseen) {
+        guard exchange.route?.identity?.readsAnswers == true else { return }
         data.noteGlitch(.unusableChallenge, reason: reason.rawValue, of: self)
         // A refusal that cannot be read says nothing of whether the path is open.
         data.desk.scoutSawNothing(self)

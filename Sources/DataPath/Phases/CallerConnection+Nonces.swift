@@ -5,18 +5,44 @@ internal import Reactor
 /// Nonces that are answered by each request and counted on their connection (docs/design/challenges.md#nonces).
 extension CallerConnection {
     /// The nonce of the challenge to this very request, before that of its connection, before the last one that this loop has met there.
+    ///
+    /// A secret on trial answers nothing else than its own challenge: only that is judged, and a login attempt that nobody judges would be
+    /// made again.
     func nonceToAnswer(on route: RoutePlan) -> ServerNonce? {
-        if let own = exchange.nonces.own, own.uses == 0 { return own }
-        return exchange.upstream?.serverNonce ?? data.nonces.lastAnswered(at: route.upstream.origin)
+        if let own = exchange.nonces.own { return own }
+        guard case .token(_, let generation) = exchange.machine.credential, let identity = route.identity else {
+            return nil
+        }
+        let known = [exchange.upstream?.knownNonce, data.nonces.lastAnswered(at: route.upstream.origin)]
+        return known.lazy.compactMap { $0 }.first { $0.serves(identity, generation: generation) }?.nonce
     }
 
     /// - Parameter answer: nil where the request goes out without a credential.
     func noteAnswer(_ answer: NonceAnswer?, on route: RoutePlan) {
-        exchange.nonces.sent(answering: answer)
-        guard let nonce = answer?.nonce else { return }
-        exchange.upstream?.serverNonce = nonce
-        data.nonces.noteAnswered(nonce, at: route.upstream.origin)
+        exchange.nonces.sent(answering: answer, at: exchange.upstream?.address.map { ObjectIdentifier($0) })
+        guard let nonce = answer?.nonce, nonce !== exchange.nonces.own else { return }
+        // A connection that had none begins with the loop's.
+        if exchange.upstream?.knownNonce?.nonce !== nonce { publish(nonce, on: route, in: exchange.upstream) }
     }
+
+    /// From now on the nonce is the connection's, and the loop's last one.
+    private func publish(_ nonce: ServerNonce, on route: RoutePlan, in upstream: UpstreamConnection?) {
+        guard let identity = route.identity, let generation = exchange.machine.credential.sent?.generation else {
+            return
+        }
+        let known = KnownNonce(nonce, of: identity, generation: generation)
+        upstream?.knownNonce = known
+        data.nonces.noteAnswered(known, at: route.upstream.origin)
+    }
+
+    /// The nonce that was answered is not answered again.
+    private func forgetAnswered(by upstream: UpstreamConnection, on route: RoutePlan) {
+        guard let nonce = exchange.nonces.answered?.nonce else { return }
+        data.nonces.forget(nonce, at: route.upstream.origin)
+        if upstream.knownNonce?.nonce === nonce { upstream.knownNonce = nil }
+    }
+
+    // MARK: - Refusals
 
     /// - Returns: nil where the verdict stands as it is.
     func judgeNonce(
@@ -24,13 +50,13 @@ extension CallerConnection {
     ) -> Exchange.Judgement? {
         guard let route = exchange.route else { return nil }
         switch verdict {
-        case .nonce(let nonce, let challenge):
-            return refused(with: nonce, challenge, by: upstream, on: route)
+        case .nonce(let nonce, let challenge): return refused(with: nonce, challenge, by: upstream, on: route)
+        // The route says that such a status refuses the credential, whatever was answered.
+        case .none where status != 401 && exchange.nonces.answered != nil: return judged(on: route)
         // A server that says no more has judged the credential all the same, which would otherwise be tried with every request.
-        case .none where status == 401, .unusable:
-            if exchange.nonces.isJudged {
-                return refused(with: nil, Challenge(resource: route.upstream.origin), by: upstream, on: route)
-            }
+        case .none where status == 401 && exchange.nonces.isJudged, .unusable where exchange.nonces.isJudged:
+            return judged(on: route)
+        case .none, .unusable:
             forgetAnswered(by: upstream, on: route)
             data.desk.scoutSawNothing(self)
             return nil
@@ -38,48 +64,78 @@ extension CallerConnection {
         }
     }
 
+    private func judged(on route: RoutePlan) -> Exchange.Judgement {
+        exchange.record.challenge = HeldChallenge(Challenge(resource: route.upstream.origin))
+        return .challenge
+    }
+
     /// Whether a refusal is of the nonce or of the credential.
-    /// - Parameter nonce: the one that came with it; nil where there is none that can be answered.
     private func refused(
-        with nonce: ServerNonce?, _ challenge: Challenge, by upstream: UpstreamConnection, on route: RoutePlan
+        with nonce: ServerNonce, _ challenge: Challenge, by upstream: UpstreamConnection, on route: RoutePlan
     ) -> Exchange.Judgement {
-        let isJudged = exchange.nonces.isJudged && nonce?.isStale != true
+        let isJudged = exchange.nonces.isJudged && !nonce.isStale
         forgetAnswered(by: upstream, on: route)
-        if let nonce { exchange.nonces.refused(with: nonce) }
-        guard isJudged else { return .nonce }
+        exchange.nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
+        guard isJudged else {
+            // Whoever waits for the trial of the secret must not wait for the rest of an answer that is its caller's.
+            if !exchange.machine.mayAnswerNonce { data.desk.scoutSawNothing(self) }
+            return .nonce
+        }
         exchange.record.challenge = HeldChallenge(challenge)
         return .challenge
     }
 
-    /// The nonce that was answered is not answered again.
-    private func forgetAnswered(by upstream: UpstreamConnection, on route: RoutePlan) {
-        guard let nonce = exchange.nonces.answered?.nonce else { return }
-        data.nonces.forget(nonce, at: route.upstream.origin)
-        if upstream.serverNonce === nonce { upstream.serverNonce = nil }
+    /// The connection that has just brought this request a nonce, to be answered there: given back first it would be another request's, and
+    /// some servers know their nonces by it.
+    func connectionOfNonce() -> UpstreamConnection? {
+        guard let own = exchange.nonces.own, own.uses == 0, let connection = exchange.upstream, !mistrustsConnections,
+            connection.mayBeReused(
+                answerComplete: true, requestComplete: exchange.request.isComplete || exchange.caution.isProbe,
+                persistent: exchange.answer.isPersistent)
+        else { return nil }
+        return connection
     }
 
-    /// The credential was taken, unless none was sent.
-    func noteSuccess() {
-        if exchange.nonces.isBare { data.desk.scoutSawNothing(self) } else { data.desk.reportSuccess(self) }
+    /// The server has ended connections under such requests: what answers its nonce goes out on a new one.
+    var mistrustsConnections: Bool {
+        guard exchange.nonces.own != nil, let route = exchange.route else { return false }
+        return data.nonces.endSilently(at: route.upstream.origin)
     }
 
-    /// An answer that does not refuse the credential may name the next nonce, and prove that its server knows the credential.
+    // MARK: - Other answers
+
+    /// The credential was taken, unless none was sent, or something on the way has answered.
+    func noteSuccess(_ status: Int, of identity: IdentityPlan) {
+        let provesNothing = identity.answersNonces && (status >= 500 || [400, 407, 429].contains(status))
+        if exchange.nonces.isBare || provesNothing {
+            data.desk.scoutSawNothing(self)
+        } else {
+            data.desk.reportSuccess(self)
+        }
+    }
+
+    /// An answer that does not refuse the credential makes its nonce known, or names the next one, and may prove that its server knows the
+    /// credential.
     /// - Returns: false where it proves the contrary.
     func reviewNonce(of upstream: UpstreamConnection, head length: Int) -> Bool {
-        guard let answered = exchange.nonces.answered, let route = exchange.route, let identity = route.identity,
-            let signer = identity.signer
+        guard let answered = exchange.nonces.answered, let route = exchange.route, let signer = route.identity?.signer
         else { return true }
+        let status = exchange.answer.status
+        // Some servers have no better word for a nonce that they do not know.
+        if status == 400 { forgetAnswered(by: upstream, on: route) }
+        guard status < 500, ![400, 407, 429].contains(status) else { return true }
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
-        switch signer.review(data.answer(exchange.answer.status, head: head, body: nil, for: self), to: answered) {
-        case .nothing: return true
+        switch signer.review(data.answer(status, head: head, body: nil, for: self), to: answered) {
         case .forged: return false
+        case .nothing:
+            if answered.nonce === exchange.nonces.own { publish(answered.nonce, on: route, in: upstream) }
         case .next(let nonce):
-            // Another request may have met a newer one on this connection since.
-            if upstream.serverNonce === answered.nonce { upstream.serverNonce = nonce }
-            if data.nonces.lastAnswered(at: route.upstream.origin) === answered.nonce {
-                data.nonces.noteAnswered(nonce, at: route.upstream.origin)
+            // Another request may have met a newer one since.
+            if answered.nonce === exchange.nonces.own || upstream.knownNonce?.nonce === answered.nonce {
+                publish(nonce, on: route, in: upstream)
             }
-            return true
         }
+        exchange.nonces.taken()
+        return true
     }
 }

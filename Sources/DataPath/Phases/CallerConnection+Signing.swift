@@ -66,7 +66,10 @@ extension CallerConnection {
         let target = text(head.target)
         // A proxy without a tunnel is told the whole URL.
         let url = target.hasPrefix("/") ? "\(scheme)://\(head.host.map(text) ?? "")\(target)" : target
-        return RequestToSign(method: text(head.method), url: url, headers: headers)
+        var request = RequestToSign(method: text(head.method), url: url, headers: headers)
+        // Octets that are no text would be others in it.
+        request.target = Array(bytes[head.target])
+        return request
     }
 
     private func bodyDigest(by function: HashFunction) -> [UInt8]? {

@@ -103,12 +103,17 @@ extension CallerConnection {
         var fresh = fresh
         if exchange.upstream != nil, exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
         let isReusable = canReuseHeldAnswer()
-        releaseUpstream(reusable: isReusable)
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged. The one that has just brought
-        // the nonce is not stale, and some servers know their nonces by it.
-        if case .carried = exchange.machine.credential, exchange.nonces.own == nil || !isReusable { fresh = true }
+        if isReusable, let connection = connectionOfNonce() {
+            connection.goOn()
+            expectNothing()
+            return exchange.machine.on(.connected)
+        }
+        releaseUpstream(reusable: isReusable)
+        // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
+        if case .carried = exchange.machine.credential { fresh = true }
+        if mistrustsConnections { fresh = true }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(

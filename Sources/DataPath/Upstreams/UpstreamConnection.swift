@@ -2,7 +2,6 @@ internal import CLinux
 internal import Glibc
 internal import HTTP1
 internal import HTTP2
-internal import Handshakes
 internal import Reactor
 internal import TLS
 
@@ -30,7 +29,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     var wish = UpstreamWish()
     var waitingIndex: Int?
     /// The nonce that requests on its own socket answer.
-    private var ownNonce: ServerNonce?
+    private var ownNonce: KnownNonce?
     /// The owner whose requests alone the connection carries; nil: anybody's.
     var owner: UpstreamOwner?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
@@ -108,10 +107,10 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     }
 
     /// The nonce that requests on the connection answer: of the shared one where it is a stream.
-    var serverNonce: ServerNonce? {
-        get { shared.map { $0.serverNonce } ?? ownNonce }
+    var knownNonce: KnownNonce? {
+        get { shared.map { $0.knownNonce } ?? ownNonce }
         set {
-            if let shared { shared.serverNonce = newValue } else { ownNonce = newValue }
+            if let shared { shared.knownNonce = newValue } else { ownNonce = newValue }
         }
     }
 
@@ -461,6 +460,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         tlsEdition = other.tlsEdition
         requests = other.requests
         hasAnswered = other.hasAnswered
+        ownNonce = other.ownNonce
         announcedTimeout = other.announcedTimeout
         let isOurs = loop.handOver(other, to: self)
         loop.adopt(other)
@@ -471,6 +471,14 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         canWrite = true
         expectNothing()
         user?.upstreamConnected(self)
+    }
+
+    /// Carries one more request of its user, whose answer has been read to its end.
+    func goOn() {
+        releaseEmptyBlock()
+        isFlowing = false
+        isPooled = true
+        expectNothing()
     }
 
     func takeUp(_ user: any UpstreamUser) {

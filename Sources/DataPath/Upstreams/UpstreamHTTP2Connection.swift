@@ -1,5 +1,4 @@
 internal import HTTP2
-internal import Handshakes
 internal import Reactor
 
 /// An HTTP/2 connection to an upstream. The requests of many callers of this loop share it, each on a stream of its own.
@@ -10,7 +9,7 @@ final class UpstreamHTTP2Connection: HTTP2Socket, SharedConnection {
     let address: UpstreamAddress?
     var isLeaving = false
     /// The nonce that requests on it answer.
-    var serverNonce: ServerNonce?
+    var knownNonce: KnownNonce?
     private(set) var requests = 0
     private var bytesAtCheck: UInt64 = 0
     /// The bytes that the peer had taken when waiting output was last seen to move, and the time of that.

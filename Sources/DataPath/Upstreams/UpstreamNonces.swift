@@ -5,7 +5,10 @@ internal import Handshakes
 struct UpstreamNonces {
     private var nonces: [String: String] = [:]
     /// Those that are answered and counted; a connection that has none yet begins with it.
-    private var answered: [String: ServerNonce] = [:]
+    private var answered: [String: KnownNonce] = [:]
+
+    /// Origins whose servers end connections without a word, and mostly under the request that answers their 401.
+    private var silent: Set<String> = []
 
     private static let most = 256
 
@@ -21,16 +24,24 @@ struct UpstreamNonces {
         return true
     }
 
-    func lastAnswered(at origin: String) -> ServerNonce? { answered[origin] }
+    func lastAnswered(at origin: String) -> KnownNonce? { answered[origin] }
 
-    mutating func noteAnswered(_ nonce: ServerNonce, at origin: String) {
-        guard answered[origin] !== nonce else { return }
+    mutating func noteAnswered(_ known: KnownNonce, at origin: String) {
         if answered.count >= Self.most, answered[origin] == nil { answered.removeAll(keepingCapacity: true) }
-        answered[origin] = nonce
+        answered[origin] = known
     }
+
+    /// A connection was lost under the request that answered the nonce which had come on it.
+    mutating func noteSilentEnd(at origin: String) {
+        if silent.count >= Self.most { silent.removeAll(keepingCapacity: true) }
+        silent.insert(origin)
+    }
+
+    /// Whether a nonce is better answered on a new connection.
+    func endSilently(at origin: String) -> Bool { silent.contains(origin) }
 
     /// No request answers it any more.
     mutating func forget(_ nonce: ServerNonce, at origin: String) {
-        if answered[origin] === nonce { answered[origin] = nil }
+        if answered[origin]?.nonce === nonce { answered[origin] = nil }
     }
 }

@@ -11,6 +11,11 @@ struct DigestScheme: Scheme {
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = DigestSettings(keys) }
 
     func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        if route.onRejected.replay == .never {
+            keys.error(
+                "'on_rejected.replay' of \(keys.place): without a second request no challenge of 'digest' can be answered",
+                at: "on_rejected")
+        }
         if keys.has("inject") {
             keys.error(
                 "'inject' of \(keys.place): 'digest' writes Authorization, whose place its protocol names", at: "inject"

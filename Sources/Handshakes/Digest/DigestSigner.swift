@@ -50,7 +50,7 @@ struct DigestSigner: RequestSigner {
         let response = DigestResponse(
             challenge: challenge, protection: settings.protection(for: challenge),
             username: Array(settings.username.utf8),
-            method: Array(request.method.utf8), target: Self.target(of: request.url), count: digits,
+            method: Array(request.method.utf8), target: Self.target(request.target), count: digits,
             clientNonce: clientNonce, session: nonce.session(beginningWith: clientNonce), bodyDigest: request.bodyDigest
         )
         guard let digests = response.digests(password) else {
@@ -85,9 +85,8 @@ struct DigestSigner: RequestSigner {
     }
 
     /// The target as a server receives it, also where a proxy between is told the whole URL.
-    private static func target(of url: String) -> [UInt8] {
-        let url = Array(url.utf8)
-        guard let scheme = url.firstRange(of: Array("://".utf8)) else { return url }
+    private static func target(_ url: [UInt8]) -> [UInt8] {
+        guard url.first != UInt8(ascii: "/"), let scheme = url.firstRange(of: Array("://".utf8)) else { return url }
         let rest = url[scheme.upperBound...]
         return Array(rest[(rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex)...])
     }

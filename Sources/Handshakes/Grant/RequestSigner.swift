@@ -43,6 +43,8 @@ public struct RequestToSign: Sendable {
     public var method: String
     /// Absolute, as the upstream sees it; path and query byte for byte as they are sent.
     public var url: String
+    /// The target as it is sent, octet for octet: of a proxy without a tunnel the whole URL.
+    public var target: [UInt8]
     /// Fields that reach the upstream, the signed ones not among them.
     public var headers: [(name: String, value: String)]
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
@@ -59,6 +61,7 @@ public struct RequestToSign: Sendable {
     {
         self.method = method
         self.url = url
+        target = Array(url.utf8)
         self.headers = headers
         self.bodyDigest = bodyDigest
     }
