@@ -250,7 +250,10 @@ class Cardea:
 
     def start(self, ready=True):
         if self.config:
-            self.file.write_text(json.dumps(self.config, indent=2))
+            text = json.dumps(self.config, indent=2)
+            # A command that runs beside it must not read a file that is half written.
+            if not self.file.exists() or self.file.read_text() != text:
+                self.file.write_text(text)
         self.runs += 1
         self.may_exit = False
         self.output = [open(self.folder / f"{name}.{self.runs}", "wb") for name in ("stdout", "stderr")]
