@@ -66,7 +66,7 @@ import Testing
         KnownNonce(nonce, of: try identity(), generation: 1)
     }
 
-    /// As another user, or with another secret, the first answer is to be one that is judged.
+    /// The first answer as another user, or with another secret, is to be one that is judged.
     @Test func aNonceServesItsIdentityAndSecret() throws {
         let identity = try identity()
         let known = KnownNonce(ServerNonce(isStale: false), of: identity, generation: 7)

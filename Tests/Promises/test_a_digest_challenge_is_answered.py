@@ -212,7 +212,7 @@ def test_a_new_password_answers_nothing_older(gateway, tmp_path):
         gateway.secrets.append("another-password")
         gateway.process.send_signal(signal.SIGHUP)
         eventually(lambda: gateway.ask("/readyz").json["configuration"]["edition"] == 2, what="the reload")
-        # It is on trial then, and an open page proves nothing.
+        # The new password is on trial then, and an open page proves nothing.
         eventually(lambda: gateway.get("/open/page").status == 200 and not server.asked()[-1][1].startswith("Digest"), what="a bare request")
         assert gateway.get("/guarded/page").status == 502
         assert problem_type(gateway.get("/guarded/page")) == "credential-quarantined"

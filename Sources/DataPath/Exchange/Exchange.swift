@@ -272,8 +272,8 @@ package struct Exchange: ~Copyable {
         // A request that was given back unseen is counted by `refusals`, and has had its turns.
         case .never, .unsent: return false
         case .ifRepeatable:
-            // What answered a nonce on the connection that it came on is sent once more, or a server that ends its connections without a
-            // word would never be answered.
+            // An answer to a nonce on the nonce's own connection is sent once more, or a server that ends its connections without a word
+            // would never be answered.
             if case .carried = credential, !renonced { return false }
             return idempotent
         }

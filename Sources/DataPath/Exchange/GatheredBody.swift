@@ -8,7 +8,7 @@ final class GatheredBody {
     private var hash: RunningHash
     /// Where in the caller's block the unread bytes begin.
     private var position: Int
-    /// As both were before the first byte.
+    /// Reader and position as they were before the first byte.
     private let start: (reader: BodyReader, position: Int)
     /// The length of the body without its framing.
     private(set) var length: UInt64 = 0

@@ -2,11 +2,11 @@ internal import Handshakes
 
 /// The nonces of an upstream as one request meets them, where each request answers one (RFC 7616).
 struct RequestNonces {
-    /// It came with the challenge to this very request. Nobody else answers it before the server has taken the answer.
+    /// The nonce of the challenge to this very request. Nobody else answers it before the server has taken the answer.
     private(set) var own: ServerNonce?
     /// The address of the server that gave it; what another one refuses says nothing. Addresses are objects of their pool's.
     private var home: ObjectIdentifier?
-    /// What the request that is out has answered.
+    /// The nonce that the request that is out has answered, and how.
     private(set) var answered: NonceAnswer?
     private var isAtHome = false
     /// The request that is out carries no credential, since there was nothing to answer.
@@ -24,7 +24,7 @@ struct RequestNonces {
         isAtHome = home == nil || address == nil || home == address
     }
 
-    /// It was refused, with a nonce to answer.
+    /// The request was refused, with a nonce to answer.
     mutating func refused(with nonce: ServerNonce, at address: ObjectIdentifier?) {
         own = nonce
         home = address

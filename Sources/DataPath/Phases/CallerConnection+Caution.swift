@@ -8,7 +8,7 @@ extension CallerConnection {
         guard exchange.machine.replay == .once else { return }
         guard mayOutgrow(route) else { return }
         exchange.caution.way = route.largeBody
-        // Without a nonce such a request could only be refused.
+        // Such a request could only be refused without a nonce.
         if let identity = route.identity, identity.answersNonces, exchange.caution.way == .send,
             data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
         {

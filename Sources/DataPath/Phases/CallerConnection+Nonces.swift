@@ -77,7 +77,7 @@ extension CallerConnection {
         forgetAnswered(by: upstream, on: route)
         exchange.nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
         guard isJudged else {
-            // Whoever waits for the trial of the secret must not wait for the rest of an answer that is its caller's.
+            // Requests that wait for the trial of the secret must not wait for the rest of an answer that is its caller's.
             if !exchange.machine.mayAnswerNonce { data.desk.scoutSawNothing(self) }
             return .nonce
         }
@@ -130,7 +130,7 @@ extension CallerConnection {
         case .nothing:
             if answered.nonce === exchange.nonces.own { publish(answered.nonce, on: route, in: upstream) }
         case .next(let nonce):
-            // Another request may have met a newer one since.
+            // A newer nonce may have come to another request since.
             if answered.nonce === exchange.nonces.own || upstream.knownNonce?.nonce === answered.nonce {
                 publish(nonce, on: route, in: upstream)
             }

@@ -5,7 +5,7 @@ internal import Handshakes
 final class KnownNonce {
     let nonce: ServerNonce
     private let identity: IdentityPlan
-    /// Of the credential, in its slot of the cache.
+    /// The generation of the credential in its slot of the cache.
     private let generation: UInt64
 
     init(_ nonce: ServerNonce, of identity: IdentityPlan, generation: UInt64) {

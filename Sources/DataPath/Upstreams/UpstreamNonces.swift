@@ -4,7 +4,7 @@ internal import Handshakes
 /// more than the one request that each of them has to send again.
 struct UpstreamNonces {
     private var nonces: [String: String] = [:]
-    /// Those that are answered and counted; a connection that has none yet begins with it.
+    /// Nonces that are answered and counted; a connection that has none yet begins with its origin's.
     private var answered: [String: KnownNonce] = [:]
 
     /// Origins whose servers end connections without a word, and mostly under the request that answers their 401.

@@ -25,7 +25,7 @@ struct DigestChallenge: Sendable, Equatable {
     static let longestOpaque = 2048
 }
 
-/// What the answer covers beside the method and the target (`qop`).
+/// The part of a request that an answer covers beside its method and target (`qop`).
 enum DigestProtection: String, CaseIterable, Sendable {
     case auth
     /// The body, too.
@@ -72,7 +72,7 @@ struct DigestAlgorithm: Sendable, Equatable {
 // MARK: - Reading
 
 extension DigestChallenge {
-    /// Why a challenge cannot be answered, in words that quote nothing of it.
+    /// The reason why a challenge cannot be answered, in words that quote nothing of it.
     struct Complaint: Error, Equatable {
         var reason: String
 
@@ -94,7 +94,7 @@ extension DigestChallenge {
             throw Complaint("an algorithm that is not known")
         }
         self.algorithm = algorithm
-        // Of a list, although a challenge of RFC 2617 may have it without quotes: then it is one word.
+        // The value is a list, although a challenge of RFC 2617 may have it without quotes: then it is one word.
         let words = try Self.text("qop", of: item, atMost: 256) ?? []
         let offered = words.split { $0.isBlank || $0 == UInt8(ascii: ",") }
         protections = Set(

@@ -20,7 +20,7 @@ struct DigestResponse {
 
     /// The response, and the octets that the server's `rspauth` then has; both in hexadecimal digits.
     ///
-    /// Of a body that is covered the server's proof covers its answer's, which is not known here.
+    /// The server's proof covers its answer's body where the request's is covered, and that is not known here.
     /// - Returns: nil where the library lacks the hash function.
     func digests(_ password: UnsafeRawBufferPointer) -> (response: [UInt8], proof: [UInt8]?)? {
         guard var key = key(password) else { return nil }

@@ -33,7 +33,7 @@ struct DigestScheme: Scheme {
         return SchemeTraits(.basic, account: Account(issuer: judge, user: ByteString(settings.username)))
     }
 
-    /// They tell the gateway of nonces, and the caller nothing.
+    /// The fields of answers that tell the gateway of nonces, and the caller nothing.
     var edits: SchemeEdits {
         var edits = SchemeEdits()
         edits.dropsFields = ["Authentication-Info"]

@@ -3,7 +3,7 @@ internal import Configuration
 /// The settings of a block `digest`.
 struct DigestSettings: Sendable, Equatable {
     var username: String
-    /// Those that may be answered.
+    /// The families that may be answered.
     var algorithms: [DigestAlgorithm.Family] = [.sha512Truncated256, .sha256]
     var protections: [DigestProtection] = [.auth]
     /// The only one that is answered; nil: any.

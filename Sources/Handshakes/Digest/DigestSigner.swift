@@ -114,7 +114,7 @@ struct DigestSigner: RequestSigner {
         quote("nonce", challenge.nonce)
         quote("uri", response.target)
         quote("response", digest)
-        // Without quotes: those of old servers take them for a part of the word.
+        // The word has no quotes, which old servers would take for a part of it.
         if let word = challenge.algorithmWord { put("algorithm", word) }
         if let opaque = challenge.opaque { quote("opaque", opaque) }
         if let protection = response.protection {

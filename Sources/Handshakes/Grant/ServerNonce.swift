@@ -9,7 +9,7 @@ public class ServerNonce: @unchecked Sendable {
 
     init(isStale: Bool) { self.isStale = isStale }
 
-    /// One more use.
+    /// Counts one more use.
     /// - Returns: its number, from 1; nil where the protocol has no higher one.
     final func use() -> UInt32? {
         guard uses < .max else { return nil }

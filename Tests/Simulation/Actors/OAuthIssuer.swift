@@ -27,7 +27,7 @@ final class OAuthIssuer {
     var life: UInt64 = .seconds(30)
     /// Passwords by user; a fault may change one.
     var passwords: [String: String] = [:] { didSet { everyPassword.formUnion(passwords.values) } }
-    /// Those that were good at some time.
+    /// Passwords that were good at some time.
     private(set) var everyPassword: Set<String> = []
     private let world: World
     private let clients: [String: String]
