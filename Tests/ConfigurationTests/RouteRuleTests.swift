@@ -5,6 +5,8 @@ import Testing
 /// Rules between the keys of a route, which no key can check alone: each with a file that breaks it and one beside it that does not.
 @Suite struct RouteRuleTests {
     private static let place = "route '127.0.0.1:1'"
+    /// The key `keep_as`, in front of the mark of an error.
+    private static let keepAs = "keep_as"
 
     static let credentials: [(route: String, findings: [String])] = [
         (
@@ -139,18 +141,17 @@ import Testing
             "inject: {header: Upgrade}",
             ["header! " + reserved("'header'", "Upgrade")]
         ),
-        // The mark behind a key in what is expected says that the finding is an error: `keep_as!` is a text here, and no cast.
         (
             "inject: {caller_value: {keep_as: Expect}}",
-            ["keep_as! " + reserved("'keep_as'", "Expect")]
+            ["\(keepAs)! " + reserved("'keep_as'", "Expect")]
         ),
         (
             "inject: {caller_value: {keep_as: AUTHORIZATION}}",
-            ["keep_as! 'keep_as' of \(place) is the header that carries the credential"]
+            ["\(keepAs)! 'keep_as' of \(place) is the header that carries the credential"]
         ),
         (
             "inject: {header: X-T, caller_value: {keep_as: x-t}}",
-            ["keep_as! 'keep_as' of \(place) is the header that carries the credential"]
+            ["\(keepAs)! 'keep_as' of \(place) is the header that carries the credential"]
         ),
         ("inject: {header: X-T, caller_value: {keep_as: Authorization}}", []),
         ("inject: {caller_value: {}}", ["! 'caller_value' of \(place) needs 'keep_as'"]),

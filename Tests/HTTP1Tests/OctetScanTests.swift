@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// One octet that is another makes a name another one, also where the two differ by what tells capitals from small letters.
+    /// A name with one other octet is another name, also where the two octets differ by what tells capitals from small letters.
     @Test(arguments: KnownField.allCases.filter { $0 != .other })
     func aNameWithOneWrongOctetIsNotKnown(known: KnownField) {
         let name = octets("\(known.name)")
