@@ -12,7 +12,7 @@ import Testing
     @Test func onlyAnAnswerToItsOwnChallengeIsJudged() throws {
         let older = ServerNonce(isStale: false)
         let own = ServerNonce(isStale: false)
-        var nonces = RequestNonces()
+        let nonces = RequestNonces()
         #expect(!nonces.isJudged && !nonces.isBare)
         nonces.sent(answering: nil, at: nil)
         #expect(!nonces.isJudged && nonces.isBare)
@@ -30,7 +30,7 @@ import Testing
     /// The nonce is everybody's then.
     @Test func onceTakenItIsNotItsOwn() throws {
         let own = ServerNonce(isStale: false)
-        var nonces = RequestNonces()
+        let nonces = RequestNonces()
         nonces.refused(with: own, at: nil)
         nonces.sent(answering: try answer(own), at: nil)
         nonces.taken()
@@ -43,7 +43,7 @@ import Testing
         let place = ObjectIdentifier(server)
         let own = ServerNonce(isStale: false)
         for (address, isJudged) in [(place, true), (ObjectIdentifier(another), false), (nil, true)] {
-            var nonces = RequestNonces()
+            let nonces = RequestNonces()
             nonces.refused(with: own, at: place)
             nonces.sent(answering: try answer(own), at: address)
             #expect(nonces.isJudged == isJudged)

@@ -14,7 +14,8 @@ struct CallerExchange: ~Copyable {
     var caution = BodyCaution()
     var token = TokenWait()
     var answer = CallerAnswer()
-    var nonces = RequestNonces()
+    /// Where each request answers a nonce of the upstream's, once it has been signed.
+    var nonces: RequestNonces?
 
     /// The tunnel of an exchange that has left HTTP.
     var tunnel: CallerConnection.TunnelState?

@@ -1,7 +1,9 @@
 internal import Handshakes
 
 /// The nonces of an upstream as one request meets them, where each request answers one (RFC 7616).
-struct RequestNonces {
+///
+/// An object, so that exchanges without nonces, which are nearly all, set and clear one word for it.
+final class RequestNonces {
     /// The nonce of the challenge to this very request. Nobody else answers it before the server has taken the answer.
     private(set) var own: ServerNonce?
     /// The address of the server that gave it; what another one refuses says nothing. Addresses are objects of their pool's.
@@ -18,24 +20,24 @@ struct RequestNonces {
 
     /// The request goes out.
     /// - Parameter address: where to; nil where nobody knows.
-    mutating func sent(answering answer: NonceAnswer?, at address: ObjectIdentifier?) {
+    func sent(answering answer: NonceAnswer?, at address: ObjectIdentifier?) {
         answered = answer
         isBare = answer == nil
         isAtHome = home == nil || address == nil || home == address
     }
 
     /// The request was refused, with a nonce to answer.
-    mutating func refused(with nonce: ServerNonce, at address: ObjectIdentifier?) {
+    func refused(with nonce: ServerNonce, at address: ObjectIdentifier?) {
         own = nonce
         home = address
         answered = nil
     }
 
     /// The server has taken the answer, whose nonce is everybody's now.
-    mutating func taken() { own = nil }
+    func taken() { own = nil }
 
     /// The connection was lost, and nobody knows whether the server counts the answer, so that a strict one would refuse the next number.
-    mutating func lost() {
+    func lost() {
         own = nil
         answered = nil
     }

@@ -81,9 +81,9 @@ extension CallerConnection {
         guard let identity = exchange.route?.identity else { return .answer }
         guard identity.inspectedStatuses.contains(status) else {
             if status != 401, status != 403 {
-                if identity.reportsSuccess { noteSuccess(status, of: identity) }
+                if identity.reportsSuccess { noteSuccess(status) }
                 if data.watchesPaths { data.desk.noteTaken(self) }
-            } else if exchange.nonces.isBare {
+            } else if exchange.nonces?.isBare == true {
                 data.desk.scoutSawNothing(self)
             }
             return .answer

@@ -9,7 +9,8 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is this answer's.
     /// - Returns: whether the answer is held from here on.
     func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
-        guard let identity = exchange.route?.identity, identity.inspectedStatuses.contains(status),
+        guard let identity = exchange.route?.identity, identity.readsAnswers || identity.answersNonces,
+            identity.inspectedStatuses.contains(status),
             !exchange.answer.body.isComplete, mattersBody(to: identity, in: upstream)
         else { return false }
         // Known from the start not to fit; the judgement without a body says the rest.
@@ -26,7 +27,7 @@ extension CallerConnection {
     /// another request when the body has been read.
     private func mattersBody(to identity: IdentityPlan, in upstream: UpstreamConnection) -> Bool {
         if identity.answersNonces { return upstream.stream == nil && exchange.answer.isPersistent }
-        guard identity.readsAnswers, let type = data.responseHead.first(.contentType) else { return false }
+        guard let type = data.responseHead.first(.contentType) else { return false }
         return isJSON(upstream.input[type])
     }
 

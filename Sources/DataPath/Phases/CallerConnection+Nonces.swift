@@ -9,18 +9,29 @@ extension CallerConnection {
     /// A secret on trial answers nothing else than its own challenge: only that is judged, and a login attempt that nobody judges would be
     /// made again.
     func nonceToAnswer(on route: RoutePlan) -> ServerNonce? {
-        if let own = exchange.nonces.own { return own }
+        if let own = exchange.nonces?.own { return own }
         guard case .token(_, let generation) = exchange.machine.credential, let identity = route.identity else {
             return nil
         }
-        let known = [exchange.upstream?.knownNonce, data.nonces.lastAnswered(at: route.upstream.origin)]
-        return known.lazy.compactMap { $0 }.first { $0.serves(identity, generation: generation) }?.nonce
+        if let known = exchange.upstream?.knownNonce, known.serves(identity, generation: generation) {
+            return known.nonce
+        }
+        let last = data.nonces.lastAnswered(at: route.upstream.origin)
+        return last?.serves(identity, generation: generation) == true ? last?.nonce : nil
+    }
+
+    private func requestNonces() -> RequestNonces {
+        if let nonces = exchange.nonces { return nonces }
+        let nonces = RequestNonces()
+        exchange.nonces = nonces
+        return nonces
     }
 
     /// - Parameter answer: nil where the request goes out without a credential.
     func noteAnswer(_ answer: NonceAnswer?, on route: RoutePlan) {
-        exchange.nonces.sent(answering: answer, at: exchange.upstream?.address.map { ObjectIdentifier($0) })
-        guard let nonce = answer?.nonce, nonce !== exchange.nonces.own else { return }
+        let nonces = requestNonces()
+        nonces.sent(answering: answer, at: exchange.upstream?.address.map { ObjectIdentifier($0) })
+        guard let nonce = answer?.nonce, nonce !== nonces.own else { return }
         // A connection that had none begins with the loop's.
         if exchange.upstream?.knownNonce?.nonce !== nonce { publish(nonce, on: route, in: exchange.upstream) }
     }
@@ -37,7 +48,7 @@ extension CallerConnection {
 
     /// The nonce that was answered is not answered again.
     private func forgetAnswered(by upstream: UpstreamConnection, on route: RoutePlan) {
-        guard let nonce = exchange.nonces.answered?.nonce else { return }
+        guard let nonce = exchange.nonces?.answered?.nonce else { return }
         data.nonces.forget(nonce, at: route.upstream.origin)
         if upstream.knownNonce?.nonce === nonce { upstream.knownNonce = nil }
     }
@@ -49,12 +60,14 @@ extension CallerConnection {
         _ verdict: ChallengeVerdict, _ status: Int, in upstream: UpstreamConnection
     ) -> Exchange.Judgement? {
         guard let route = exchange.route else { return nil }
+        let nonces = requestNonces()
         switch verdict {
-        case .nonce(let nonce, let challenge): return refused(with: nonce, challenge, by: upstream, on: route)
+        case .nonce(let nonce, let challenge):
+            return refused(nonces, with: nonce, challenge, by: upstream, on: route)
         // The route says that such a status refuses the credential, whatever was answered.
-        case .none where status != 401 && exchange.nonces.answered != nil: return judged(on: route)
+        case .none where status != 401 && nonces.answered != nil: return judged(on: route)
         // A server that says no more has judged the credential all the same, which would otherwise be tried with every request.
-        case .none where status == 401 && exchange.nonces.isJudged, .unusable where exchange.nonces.isJudged:
+        case .none where status == 401 && nonces.isJudged, .unusable where nonces.isJudged:
             return judged(on: route)
         case .none, .unusable:
             forgetAnswered(by: upstream, on: route)
@@ -71,11 +84,12 @@ extension CallerConnection {
 
     /// Whether a refusal is of the nonce or of the credential.
     private func refused(
-        with nonce: ServerNonce, _ challenge: Challenge, by upstream: UpstreamConnection, on route: RoutePlan
+        _ nonces: RequestNonces, with nonce: ServerNonce, _ challenge: Challenge, by upstream: UpstreamConnection,
+        on route: RoutePlan
     ) -> Exchange.Judgement {
-        let isJudged = exchange.nonces.isJudged && !nonce.isStale
+        let isJudged = nonces.isJudged && !nonce.isStale
         forgetAnswered(by: upstream, on: route)
-        exchange.nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
+        nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
         guard isJudged else {
             // Requests that wait for the trial of the secret must not wait for the rest of an answer that is its caller's.
             if !exchange.machine.mayAnswerNonce { data.desk.scoutSawNothing(self) }
@@ -88,7 +102,7 @@ extension CallerConnection {
     /// The connection that has just brought this request a nonce, to be answered there: given back first it would be another request's, and
     /// some servers know their nonces by it.
     func connectionOfNonce() -> UpstreamConnection? {
-        guard let own = exchange.nonces.own, own.uses == 0, let connection = exchange.upstream, !mistrustsConnections,
+        guard let own = exchange.nonces?.own, own.uses == 0, let connection = exchange.upstream, !mistrustsConnections,
             connection.mayBeReused(
                 answerComplete: true, requestComplete: exchange.request.isComplete || exchange.caution.isProbe,
                 persistent: exchange.answer.isPersistent)
@@ -98,16 +112,15 @@ extension CallerConnection {
 
     /// The server has ended connections under such requests: what answers its nonce goes out on a new one.
     var mistrustsConnections: Bool {
-        guard exchange.nonces.own != nil, let route = exchange.route else { return false }
+        guard exchange.nonces?.own != nil, let route = exchange.route else { return false }
         return data.nonces.endSilently(at: route.upstream.origin)
     }
 
     // MARK: - Other answers
 
     /// The credential was taken, unless none was sent, or something on the way has answered.
-    func noteSuccess(_ status: Int, of identity: IdentityPlan) {
-        let provesNothing = identity.answersNonces && (status >= 500 || [400, 407, 429].contains(status))
-        if exchange.nonces.isBare || provesNothing {
+    func noteSuccess(_ status: Int) {
+        if let nonces = exchange.nonces, nonces.isBare || Self.saysNothing(status) {
             data.desk.scoutSawNothing(self)
         } else {
             data.desk.reportSuccess(self)
@@ -117,25 +130,33 @@ extension CallerConnection {
     /// An answer that does not refuse the credential makes its nonce known, or names the next one, and may prove that its server knows the
     /// credential.
     /// - Returns: false where it proves the contrary.
-    func reviewNonce(of upstream: UpstreamConnection, head length: Int) -> Bool {
-        guard let answered = exchange.nonces.answered, let route = exchange.route, let signer = route.identity?.signer
+    func review(_ nonces: RequestNonces, of upstream: UpstreamConnection, head length: Int) -> Bool {
+        guard let answered = nonces.answered, let route = exchange.route, let signer = route.identity?.signer
         else { return true }
         let status = exchange.answer.status
         // Some servers have no better word for a nonce that they do not know.
         if status == 400 { forgetAnswered(by: upstream, on: route) }
-        guard status < 500, ![400, 407, 429].contains(status) else { return true }
+        guard !Self.saysNothing(status) else { return true }
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
         switch signer.review(data.answer(status, head: head, body: nil, for: self), to: answered) {
         case .forged: return false
         case .nothing:
-            if answered.nonce === exchange.nonces.own { publish(answered.nonce, on: route, in: upstream) }
+            if answered.nonce === nonces.own { publish(answered.nonce, on: route, in: upstream) }
         case .next(let nonce):
             // A newer nonce may have come to another request since.
-            if answered.nonce === exchange.nonces.own || upstream.knownNonce?.nonce === answered.nonce {
+            if answered.nonce === nonces.own || upstream.knownNonce?.nonce === answered.nonce {
                 publish(nonce, on: route, in: upstream)
             }
         }
-        exchange.nonces.taken()
+        nonces.taken()
         return true
+    }
+
+    /// Something on the way may have answered, or the server before it came to look at the credential.
+    private static func saysNothing(_ status: Int) -> Bool {
+        switch status {
+        case 400, 407, 429, 500...: true
+        default: false
+        }
     }
 }

@@ -22,10 +22,10 @@ extension CallerConnection: UpstreamUser {
         exchange.answer.look = nil
         if exchange.answer.hasBegun { return cut(fault) }
         rewindBody()
-        if connection.isPooled, exchange.nonces.own != nil, let origin = exchange.route?.upstream.origin {
+        if connection.isPooled, exchange.nonces?.own != nil, let origin = exchange.route?.upstream.origin {
             data.nonces.noteSilentEnd(at: origin)
         }
-        exchange.nonces.lost()
+        exchange.nonces?.lost()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
         let seen = exchange.answer.interims > 0 ? Fault(fault.kind, retry: .never) : fault
         exchange.lostAt = connection.address

@@ -105,7 +105,7 @@ extension CallerConnection {
         let isReusable = canReuseHeldAnswer()
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        if isReusable, let connection = connectionOfNonce() {
+        if isReusable, exchange.nonces != nil, let connection = connectionOfNonce() {
             connection.goOn()
             expectNothing()
             return exchange.machine.on(.connected)
@@ -113,7 +113,7 @@ extension CallerConnection {
         releaseUpstream(reusable: isReusable)
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
-        if mistrustsConnections { fresh = true }
+        if exchange.nonces != nil, mistrustsConnections { fresh = true }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
@@ -163,7 +163,7 @@ extension CallerConnection {
         exchange.answer.headFraming = framing
         if data.responseHead.hasChallenges { ownIfBound(upstream) }
         let bringsNonce = takeNonce(of: upstream, head: length)
-        if exchange.nonces.answered != nil, status != 401, !reviewNonce(of: upstream, head: length) {
+        if let nonces = exchange.nonces, status != 401, !review(nonces, of: upstream, head: length) {
             return .fault(
                 Fault(.upstreamGarbage, detail: "its Authentication-Info does not prove that it knows the password"))
         }
