@@ -30,17 +30,18 @@ import Testing
         let password = Source()
         let credential = ProxyCredential(username: "user") { Array(try password.read().utf8) }
         #expect(credential.reload() == "no such file" && credential.reload() == nil)
-        #expect(credential.current.fault == "no such file" && credential.current.line == nil && credential.version == 0)
+        #expect(credential.current.fault == "no such file" && credential.version == 0)
+        #expect(credential.current.secret == nil)
         password.set("pass")
         let line = Array("Proxy-Authorization: Basic dXNlcjpwYXNz\r\n".utf8)
-        #expect(credential.reload() == nil && credential.current.line == line && credential.current.fault == nil)
+        #expect(credential.reload() == nil && credential.current.secret == line && credential.current.fault == nil)
         #expect(credential.version == 1)
         // The same password is nothing new.
         #expect(credential.reload() == nil && credential.version == 1)
         password.fail("denied")
-        #expect(credential.reload() == "denied" && credential.current.line == line && credential.version == 1)
+        #expect(credential.reload() == "denied" && credential.current.secret == line && credential.version == 1)
         password.set("other")
-        #expect(credential.reload() == nil && credential.version == 2 && credential.current.line != line)
+        #expect(credential.reload() == nil && credential.version == 2 && credential.current.secret != line)
     }
 
     /// Names of hosts have no case, those of `proxy.except` among them.

@@ -23,8 +23,8 @@ import Testing
         #expect(judge("HTTP/1.1 200 Connection established\r\nVia: p\r\n\r\n") == .open(47))
         // A length says nothing of a tunnel (RFC 9110 section 9.3.6).
         #expect(judge("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n") == .open(38))
-        #expect(judge("HTTP/1.1 407 No\r\n\r\n") == .refused(status: 407))
-        #expect(judge("HTTP/1.1 302 No\r\nLocation: http://x/\r\n\r\n") == .refused(status: 302))
+        #expect(judge("HTTP/1.1 407 No\r\n\r\n") == .refused(status: 407, length: 19))
+        #expect(judge("HTTP/1.1 302 No\r\nLocation: http://x/\r\n\r\n") == .refused(status: 302, length: 40))
         #expect(judge("HTTP/1.1 20") == .needsMore)
         #expect(judge("HTTP/1.1 103 Hints\r\n\r\n") == .skip(22))
         #expect(judge("HTTP/1.1 101 Switch\r\n\r\n") == .broken)

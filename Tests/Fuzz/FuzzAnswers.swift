@@ -19,7 +19,7 @@ private let oauth: OAuth2Handshake? = {
 
 private let digest: DigestHandshake? = {
     var settings = DigestSettings(username: "a \"quoted\" \u{fc}ser")
-    settings.algorithms = DigestAlgorithm.Family.allCases
+    settings.algorithms = DigestFunction.allCases
     settings.protections = DigestProtection.allCases
     return try? DigestHandshake(settings, statuses: nil)
 }()

@@ -151,7 +151,9 @@ struct DeskHandshake: Handshake {
             "Configuration/Schema/KeysRoute.swift": ["oauth2", "client_certificate", "static"],
             // A start without a file is `oauth2`.
             "Configuration/Syntax/ConfigurationSource.swift": ["oauth2"],
-            // The scheme of HTTP (RFC 7617) has the same name.
+            // The schemes of HTTP (RFC 7617, RFC 7616) have the same names; a proxy on the way asks for them, too.
+            "Configuration/Schema/KeysIdentity.swift": ["digest"],
+            "Configuration/Decoder/TreeDecoderProxy.swift": ["digest"],
             "DataPath/Callers/CallerConnection+Token.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],
         ]
         let folder = Self.root + "/Sources"

@@ -1,3 +1,4 @@
+import Configuration
 import HTTP1
 import TLS
 import Testing
@@ -5,7 +6,7 @@ import Testing
 @testable import Handshakes
 
 private func handshake(
-    _ algorithms: [DigestAlgorithm.Family] = DigestAlgorithm.Family.allCases,
+    _ algorithms: [DigestFunction] = DigestFunction.allCases,
     _ protections: [DigestProtection] = [.auth], user: String = "Mufasa", realm: String? = nil, statuses: [Int]? = nil
 ) throws -> DigestHandshake {
     var settings = DigestSettings(username: user)
@@ -57,7 +58,7 @@ private func sign(
 @Suite struct DigestResponseTests {
     struct Example: Sendable {
         var text: String
-        var family: DigestAlgorithm.Family
+        var family: DigestFunction
         var challenge: (realm: String, nonce: String)
         var password: String
         var counted: (count: String, clientNonce: String)?
@@ -126,7 +127,7 @@ private func sign(
             Issue.record("none in \(lines)")
             return
         }
-        #expect((found as? DigestNonce)?.challenge.algorithm.family.rawValue == family)
+        #expect((found as? DigestNonce)?.challenge.algorithm.function.rawValue == family)
         #expect(challenge.resource == "https://a.example/x")
     }
 
@@ -276,7 +277,7 @@ private func sign(
     }
 
     @Test func onlyWhatIsCoveredIsHashed() throws {
-        let both = try handshake(DigestAlgorithm.Family.allCases, [.auth, .authInt])
+        let both = try handshake(DigestFunction.allCases, [.auth, .authInt])
         let challenge = #"Digest realm="r", nonce="n", qop="auth,auth-int", algorithm=SHA-256"#
         let covered = try nonce(challenge, from: both)
         let signer = try #require(both.signer)

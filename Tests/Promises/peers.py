@@ -1,13 +1,16 @@
 """Real servers of Debian that a test puts behind the gateway, and certificates for both ends of TLS."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 from harness import eventually, executable, free_port
 
@@ -155,6 +158,53 @@ def tinyproxy(folder, port, user=None, password=None):
     (folder / "tinyproxy.conf").write_text("\n".join(lines) + "\n")
     binary = executable("CARDEA_TINYPROXY", "tinyproxy", "apt-get install tinyproxy-bin")
     return Program([binary, "-d", "-c", str(folder / "tinyproxy.conf")], folder, [("127.0.0.1", port)])
+
+
+class Squid(Program):
+    """Debian's squid, which asks for HTTP Digest (MD5 is all it knows). Its own user has to reach the folder, which the tests' own are not
+    for. `settings`: more lines of its configuration."""
+
+    REALM = "the proxy"
+
+    def __init__(self, port, user, password, settings=()):
+        folder = self.place = pathlib.Path(tempfile.mkdtemp(prefix="squid"))
+        folder.chmod(0o777)
+        secret = hashlib.md5(f"{user}:{self.REALM}:{password}".encode()).hexdigest()
+        (folder / "users").write_text(f"{user}:{self.REALM}:{secret}\n")
+        (folder / "squid.conf").write_text(f"""
+http_port 127.0.0.1:{port}
+pid_filename {folder}/squid.pid
+access_log stdio:{folder}/access.log squid
+cache_log {folder}/cache.log
+cache deny all
+cache_mem 8 MB
+pinger_enable off
+netdb_filename none
+coredump_dir {folder}
+shutdown_lifetime 0 seconds
+auth_param digest program /usr/lib/squid/digest_file_auth -c {folder}/users
+auth_param digest children 2
+auth_param digest realm {self.REALM}
+{chr(10).join(settings)}
+acl known proxy_auth REQUIRED
+http_access allow known
+http_access deny all
+""")
+        for name in ("users", "squid.conf"):
+            (folder / name).chmod(0o644)
+        binary = executable("CARDEA_SQUID", "squid", "apt-get install squid")
+        super().__init__([binary, "-N", "-f", str(folder / "squid.conf")], folder, [("127.0.0.1", port)])
+        self.address = f"127.0.0.1:{port}"
+
+    def requests(self):
+        """Of each request so far: the result, with its status, the method and the target."""
+        log = self.place / "access.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [(line.split()[3], line.split()[5], line.split()[6]) for line in lines if "NONE_NONE" not in line and "error:" not in line]
+
+    def close(self):
+        super().close()
+        shutil.rmtree(self.place, ignore_errors=True)
 
 
 class Redis(Program):

@@ -102,6 +102,11 @@ package struct BlockReader {
         texts(key)?.compactMap { try? parse($0) }
     }
 
+    /// A list of words; a word that is not known was reported already.
+    package func words<Word: RawRepresentable<String>>(_ key: String) -> [Word]? {
+        texts(key)?.compactMap { Word(rawValue: $0) }
+    }
+
     package func pairs(_ key: String) -> [NamedValue] {
         (entry(key)?.value.map ?? []).compactMap { entry in
             entry.value.scalar.map { NamedValue(name: entry.key, value: $0.text) }

@@ -19,6 +19,11 @@ extension TreeDecoder {
         if proxy.username?.contains(":") == true {
             error("'username' in 'proxy' of \(place) must not have a colon (RFC 7617)", reader.mark("username"))
         }
+        proxy.digest = reader.words("digest") ?? []
+        if reader.has("digest"), proxy.digest.isEmpty { reader.refuse("digest", "must name an algorithm") }
+        if reader.has("digest"), !reader.has("username") {
+            reader.refuse("digest", "needs 'username' and 'password' beside it")
+        }
         proxy.except = reader.list("except", AddressParser.hostPattern) ?? []
         return proxy
     }

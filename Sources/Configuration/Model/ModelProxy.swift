@@ -4,10 +4,12 @@ public struct OutgoingProxy: Sendable, Hashable {
     public var host: String
     /// The proxy's port.
     public var port: UInt16
-    /// For Basic; both or none.
+    /// Both or none.
     public var username: String?
-    /// For Basic; read when a connection is made.
+    /// Read when a connection is made.
     public var password: SecretReference?
+    /// The functions with which challenges of HTTP Digest are answered; with none, the password goes as Basic.
+    public var digest: [DigestFunction] = []
     /// Hosts that are reached without it.
     public var except: [Match.Host] = []
 

@@ -83,8 +83,12 @@ extension Keys {
         description: "An HTTP proxy on the way to a server: CONNECT for https:, absolute targets for http:.",
         keys: [
             KeySpec("url", .text(.httpURL), "http://host:port of the proxy.", required: true),
-            KeySpec("username", .text(.line), "For Basic at the proxy."),
-            KeySpec("password", .secret, "For Basic at the proxy; never sent to anybody else."),
+            KeySpec("username", .text(.line), "The user at the proxy."),
+            KeySpec("password", .secret, "The password at the proxy; never sent to anybody else."),
+            KeySpec(
+                "digest", .list(.words(DigestFunction.self)),
+                "The algorithms with which HTTP Digest is answered (RFC 7616): the strongest that the proxy offers is taken, and the password is never sent. Basic where it is not given."
+            ),
             KeySpec(
                 "except", .list(.text(.hostPattern)), "Hosts that are reached without it; exact, or *.x for one label."),
         ])

@@ -5,11 +5,15 @@ internal import HTTP1
 struct ProxyTunnel: ~Copyable {
     private var head = ResponseHead(maxFields: 64)
     private var interim = 0
+    private var rest = BodyReader.none
+    private var passed = 0
     private let limits = HeadLimits(headSize: Self.longestHead, fields: 64)
 
     /// Bytes of the proxy's answer.
     static let longestHead = 8 * 1024
     private static let mostInterim = 8
+    /// Bytes of a refusal's body that are passed over, so that the connection can carry an answer.
+    static let longestRest = 64 * 1024
 
     enum Verdict: Equatable {
         case needsMore
@@ -17,7 +21,8 @@ struct ProxyTunnel: ~Copyable {
         case skip(Int)
         /// Behind the head the server speaks; these bytes belong to the proxy.
         case open(Int)
-        case refused(status: Int)
+        /// The head has this length; a body may follow.
+        case refused(status: Int, length: Int)
         case broken
     }
 
@@ -40,13 +45,45 @@ struct ProxyTunnel: ~Copyable {
             case 200..<300:
                 // A server with TLS waits for us to speak first: bytes behind the head would be the proxy's own invention.
                 return bytes.count == length ? .open(length) : .broken
-            default: return .refused(status: head.status)
+            default: return .refused(status: head.status, length: length)
             }
         } catch { return .broken }
+    }
+
+    // MARK: - Fields of the answer, and what follows a refusal
+
+    /// - Parameter bytes: with which `judge` came to its last verdict.
+    func values(of name: String, in bytes: UnsafeRawBufferPointer) -> [[UInt8]] { head.values(of: name, in: bytes) }
+
+    /// Begins to pass over the body of a refusal.
+    /// - Returns: false where the connection is good for no other request behind it.
+    mutating func beginRest() -> Bool {
+        let framing = head.framing(forMethodHEAD: false, connect: false)
+        guard head.keepAlive, framing != .untilClose else { return false }
+        rest = BodyReader(framing)
+        return true
+    }
+
+    /// - Parameter bytes: of the body, as received.
+    /// - Returns: how many of them have been passed over, and whether the body has ended; nil where it cannot, or is longer than it may be.
+    mutating func passOver(_ bytes: UnsafeRawBufferPointer) -> (length: Int, isOver: Bool)? {
+        var length = 0
+        while !rest.isComplete, length < bytes.count {
+            guard let step = try? rest.next(UnsafeRawBufferPointer(rebasing: bytes[length...])) else { return nil }
+            guard step.consumed > 0 else { break }
+            length += step.consumed
+        }
+        passed += length
+        return passed <= Self.longestRest ? (length, rest.isComplete) : nil
     }
 }
 
 /// A box for the machine: a class cannot hold what is noncopyable and optional.
 final class ProxyTunnelBox {
     var machine = ProxyTunnel()
+    /// The body of a refusal is passed over; an answer to its challenge follows.
+    var isInRest = false
+    var attempt: ProxyAttempt
+
+    init(_ attempt: ProxyAttempt = ProxyAttempt()) { self.attempt = attempt }
 }

@@ -24,4 +24,9 @@ package struct BodyCaution {
         isProbe = way == .probeHead && !isReplay && !hasProbed
         if isProbe { hasProbed = true }
     }
+
+    /// The request that is out was not seen by the upstream.
+    mutating func takeBack() {
+        if isProbe { hasProbed = false }
+    }
 }

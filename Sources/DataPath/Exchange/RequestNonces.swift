@@ -1,6 +1,6 @@
 internal import Handshakes
 
-/// The nonces of an upstream as one request meets them, where each request answers one (RFC 7616).
+/// The nonces of an upstream, and of the proxy before it, as one request meets them, where each request answers one (RFC 7616).
 ///
 /// An object, so that exchanges without nonces, which are nearly all, set and clear one word for it.
 final class RequestNonces {
@@ -13,6 +13,8 @@ final class RequestNonces {
     private var isAtHome = false
     /// The request that is out carries no credential, since there was nothing to answer.
     private(set) var isBare = false
+    /// The request before a proxy that reads it.
+    var proxy = ProxyAttempt()
 
     /// A refusal judges the credential: it answered what this request was challenged with, where it was challenged. A refusal of anything
     /// else may be of the nonce alone, which many servers do not say (docs/design/challenges.md#nonces).

@@ -333,7 +333,7 @@ extension CallerConnection {
     func canReuseHeldAnswer() -> Bool {
         guard
             exchange.machine.replayed || exchange.machine.renonced || exchange.machine.conflicts > 0
-                || exchange.caution.isProbe, let upstream = exchange.upstream,
+                || exchange.caution.isProbe || exchange.nonces?.proxy.isAsked == true, let upstream = exchange.upstream,
             upstream.state == .busy
         else { return false }
         upstream.start += exchange.answer.headLength

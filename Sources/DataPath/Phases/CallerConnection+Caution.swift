@@ -5,14 +5,16 @@ extension CallerConnection {
     /// - Precondition: the route, the framing and the replay policy are known.
     func chooseCaution(on route: RoutePlan) {
         exchange.caution = BodyCaution()
-        guard exchange.machine.replay == .once else { return }
         guard mayOutgrow(route) else { return }
-        exchange.caution.way = route.largeBody
+        if exchange.machine.replay == .once { exchange.caution.way = route.largeBody }
+        guard exchange.caution.way == .send else { return }
         // Such a request could only be refused without a nonce.
-        if let identity = route.identity, identity.answersNonces, exchange.caution.way == .send,
+        if let identity = route.identity, identity.answersNonces, exchange.machine.replay == .once,
             data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
         {
             exchange.caution.way = .probeHead
+        } else if route.upstream.isReadByProxy, group(of: route).awaitsProxyChallenge {
+            exchange.caution.way = .expectContinue
         }
     }
 

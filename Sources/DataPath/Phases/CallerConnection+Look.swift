@@ -14,10 +14,17 @@ extension CallerConnection {
             !exchange.answer.body.isComplete, mattersBody(to: identity, in: upstream)
         else { return false }
         // Known from the start not to fit; the judgement without a body says the rest.
-        if let length = data.responseHead.declaredLength, length > UInt64(AnswerLook.limit) {
+        guard holdAnswer() else {
             noteUnseen(.long)
             return false
         }
+        return true
+    }
+
+    /// Holds the answer until its body has ended.
+    /// - Returns: false where it is known not to fit.
+    func holdAnswer() -> Bool {
+        if let length = data.responseHead.declaredLength, length > UInt64(AnswerLook.limit) { return false }
         exchange.answer.look = AnswerLook(exchange.answer.body)
         expect(by: loop.now + AnswerLook.patience, kind: Deadline.look)
         return true
@@ -41,7 +48,7 @@ extension CallerConnection {
 
     func goOnLooking(at upstream: UpstreamConnection) -> Exchange.Action {
         guard let look = exchange.answer.look else { return .none }
-        let isForNonce = exchange.route?.identity?.answersNonces == true
+        let isForNonce = exchange.route?.identity?.answersNonces == true || asksForProxy(upstream)
         while true {
             let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answer.headLength...])
             do throws(ChunkFault) { try look.read(held) } catch {
@@ -79,6 +86,7 @@ extension CallerConnection {
         at upstream: UpstreamConnection, seen body: [UInt8]? = nil, unseen: Unseen? = nil
     ) -> Exchange.Action {
         exchange.answer.look = nil
+        if asksForProxy(upstream) { return answerProxy() }
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
         var plain = body

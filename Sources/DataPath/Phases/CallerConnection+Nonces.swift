@@ -20,7 +20,7 @@ extension CallerConnection {
         return last?.serves(identity, generation: generation) == true ? last?.nonce : nil
     }
 
-    private func requestNonces() -> RequestNonces {
+    func requestNonces() -> RequestNonces {
         if let nonces = exchange.nonces { return nonces }
         let nonces = RequestNonces()
         exchange.nonces = nonces
@@ -102,7 +102,8 @@ extension CallerConnection {
     /// The connection that has just brought this request a nonce, to be answered there: given back first it would be another request's, and
     /// some servers know their nonces by it.
     func connectionOfNonce() -> UpstreamConnection? {
-        guard let own = exchange.nonces?.own, own.uses == 0, let connection = exchange.upstream, !mistrustsConnections,
+        guard let nonces = exchange.nonces, nonces.own?.uses == 0 && !mistrustsConnections || nonces.proxy.isAsked,
+            let connection = exchange.upstream,
             connection.mayBeReused(
                 answerComplete: true, requestComplete: exchange.request.isComplete || exchange.caution.isProbe,
                 persistent: exchange.answer.isPersistent)
@@ -120,7 +121,7 @@ extension CallerConnection {
 
     /// The credential was taken, unless none was sent, or something on the way has answered.
     func noteSuccess(_ status: Int) {
-        if let nonces = exchange.nonces, nonces.isBare || Self.saysNothing(status) {
+        if let nonces = exchange.nonces, nonces.isBare || nonces.answered != nil && Self.saysNothing(status) {
             data.desk.scoutSawNothing(self)
         } else {
             data.desk.reportSuccess(self)

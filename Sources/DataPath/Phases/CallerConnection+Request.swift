@@ -59,9 +59,8 @@ extension CallerConnection {
             return exchange.machine.on(.withdrawn(slot: withdrawn))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
-        if upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
-            let line = upstream.group.tls.proxyLine
-            if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
+        if upstream.group.plan.isReadByProxy, !addProxyLine(to: upstream, asFields: asFields, into: &cursor) {
+            return .fault(Fault(.proxyRefused))
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }
         if exchange.bindsConnection {

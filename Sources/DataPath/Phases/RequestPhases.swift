@@ -114,9 +114,7 @@ extension CallerConnection {
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
         if exchange.nonces != nil, mistrustsConnections { fresh = true }
-        let group: UpstreamGroup =
-            if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
-        let connection = group.take(
+        let connection = group(of: route).take(
             for: self, fresh: fresh || exchange.request.opensTunnel, upgrades: exchange.request.upgrades,
             avoiding: exchange.lostAt,
             once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
@@ -129,6 +127,11 @@ extension CallerConnection {
         // Done here, where the connection is at hand.
         if case .send = action { return sendRequest(to: connection) }
         return action
+    }
+
+    @inline(__always)
+    func group(of route: RoutePlan) -> UpstreamGroup {
+        if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
     }
 
     private func expectToken() {
@@ -146,10 +149,6 @@ extension CallerConnection {
             return .fault(Fault(.upstreamGarbage, detail: "it switches to another protocol than was asked for"))
         }
         if status < 200, !opensTunnel { return take(interim: status, length: length, from: upstream) }
-        if status == 407, upstream.group.plan.proxy != nil, !upstream.group.plan.usesTLS {
-            // The proxy's word to us; the caller has no part in it.
-            return .fault(Fault(.proxyRefused, receivedStatus: status))
-        }
         exchange.answer.status = opensTunnel ? 101 : status
         exchange.record.usedHTTP2 = upstream.stream != nil
         upstream.noteAnswer(data.responseHead, in: upstream.input.octets)
@@ -161,11 +160,19 @@ extension CallerConnection {
         exchange.answer.isPersistent = data.responseHead.keepAlive && framing != .untilClose
         exchange.answer.headLength = length
         exchange.answer.headFraming = framing
+        // The proxy's word to us; the caller has no part in it.
+        if status == 407, upstream.group.plan.isReadByProxy { return takeProxyChallenge(from: upstream, head: length) }
         if data.responseHead.hasChallenges { ownIfBound(upstream) }
         let bringsNonce = takeNonce(of: upstream, head: length)
-        if let nonces = exchange.nonces, status != 401, !review(nonces, of: upstream, head: length) {
-            return .fault(
-                Fault(.upstreamGarbage, detail: "its Authentication-Info does not prove that it knows the password"))
+        if let nonces = exchange.nonces {
+            if upstream.group.plan.isReadByProxy, !passProxy(nonces, of: upstream, head: length) {
+                return .fault(Fault(.upstreamGarbage, detail: "the proxy does not prove that it knows the password"))
+            }
+            if status != 401, !review(nonces, of: upstream, head: length) {
+                return .fault(
+                    Fault(.upstreamGarbage, detail: "its Authentication-Info does not prove that it knows the password")
+                )
+            }
         }
         if beginLook(at: status, in: upstream) { return nil }
         return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))

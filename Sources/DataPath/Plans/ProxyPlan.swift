@@ -1,3 +1,4 @@
+package import Handshakes
 internal import Octets
 internal import Reactor
 internal import Synchronization
@@ -21,22 +22,24 @@ package final class ProxyPlan: Sendable {
     package func serves(_ host: String) -> Bool { takes(host.lowercased()) }
 }
 
-/// The `Proxy-Authorization` line for one proxy, read from its secret again when that changes. Like `ClientKeys`: loops compare `version`
-/// and keep a copy.
+/// The credential for one proxy, read from its secret again when that changes. Like `ClientKeys`: loops compare `version` and keep a copy.
 package final class ProxyCredential: Sendable {
+    /// Answers the proxy's challenges; nil: the credential is Basic, and goes without being asked for.
+    let digest: ProxyDigest?
     private let read: @Sendable () throws -> [UInt8]
     private let username: String
     private let contents = Mutex(Contents())
     private let changes = Atomic<UInt64>(0)
 
     package struct Contents: Sendable {
-        /// With its CRLF; nil where the secret has never been read.
-        var line: [UInt8]?
+        /// Of Digest the password, of Basic the whole line with its CRLF; nil where the secret has never been read.
+        var secret: [UInt8]?
         package var fault: String?
     }
 
-    package init(username: String, password: @escaping @Sendable () throws -> [UInt8]) {
+    package init(username: String, digest: ProxyDigest? = nil, password: @escaping @Sendable () throws -> [UInt8]) {
         self.username = username
+        self.digest = digest
         read = password
     }
 
@@ -50,10 +53,10 @@ package final class ProxyCredential: Sendable {
         return contents.withLock { contents in
             switch result {
             case .success(let password):
-                let line = Self.line(username, password)
+                let secret = digest == nil ? Self.line(username, password) : password
                 contents.fault = nil
-                guard contents.line != line else { return nil }
-                contents.line = line
+                guard contents.secret != secret else { return nil }
+                contents.secret = secret
                 changes.add(1, ordering: .acquiringAndReleasing)
                 return nil
             case .failure(let error):

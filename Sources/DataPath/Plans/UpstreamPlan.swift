@@ -46,6 +46,9 @@ package final class UpstreamPlan: Sendable {
     /// The endpoints that are names.
     var names: [Int] { endpoints.indices.filter { if case .name = endpoints[$0] { true } else { false } } }
 
+    /// Requests are the proxy's to read: without TLS there is no tunnel through it.
+    var isReadByProxy: Bool { proxy != nil && !usesTLS }
+
     /// The host with its port, as CONNECT names it.
     var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 

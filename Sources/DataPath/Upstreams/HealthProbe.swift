@@ -11,6 +11,7 @@ final class HealthProbe: UpstreamUser {
     private var connection: UpstreamConnection?
     private var head: ResponseHead
     private var interim = 0
+    private var attempt = ProxyAttempt()
     /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: HealthProbe?
 
@@ -52,7 +53,7 @@ final class HealthProbe: UpstreamUser {
     func upstreamConnected(_ connection: UpstreamConnection) {
         connection.expectForUser(by: deadline)
         connection.requests += 1
-        var message = request()
+        guard var message = request() else { return end(.unfit("the proxy's challenge cannot be answered")) }
         guard message.withUnsafeMutableBytes({ connection.sendHead(ownRequest: $0) }) else {
             return end(.unfit("closed"))
         }
@@ -102,7 +103,14 @@ final class HealthProbe: UpstreamUser {
 
     func upstreamTimedOut(_ connection: UpstreamConnection) { end(.unfit("no answer in time")) }
 
-    /// - Returns: whether the check is over.
+    /// The proxy on the way wants an answer.
+    private func askAgain(instead connection: UpstreamConnection) {
+        connection.user = nil
+        connection.close()
+        start()
+    }
+
+    /// - Returns: whether nothing more is read here.
     private func judged(_ length: Int, _ connection: UpstreamConnection) -> Bool {
         if head.status < 200 {
             interim += 1
@@ -112,6 +120,19 @@ final class HealthProbe: UpstreamUser {
             }
             connection.start += length
             return false
+        }
+        if group.plan.isReadByProxy {
+            let bytes = UnsafeRawBufferPointer(rebasing: connection.input[..<length])
+            if head.status == 407,
+                group.tls.proxy.challenged(head.values(of: "Proxy-Authenticate", in: bytes), &attempt) == nil
+            {
+                askAgain(instead: connection)
+                return true
+            }
+            guard group.tls.proxy.passed(&attempt, head.values(of: "Proxy-Authentication-Info", in: bytes)) else {
+                end(.unfit("the proxy does not prove that it knows the password"))
+                return true
+            }
         }
         end(plan.isGood(head.status) ? .fit : .unfit("status \(head.status)"))
         return true
@@ -133,10 +154,18 @@ final class HealthProbe: UpstreamUser {
         itself = nil
     }
 
-    private func request() -> [UInt8] {
-        let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
+    /// - Returns: nil where the proxy's challenge cannot be answered.
+    private func request() -> [UInt8]? {
+        let isProxied = group.plan.isReadByProxy
         let target = isProxied ? group.plan.origin + plan.path : plan.path
+        var line: [UInt8] = []
+        if isProxied {
+            guard let made = try? group.tls.proxy.line(for: &attempt, method: "GET", target: Array(target.utf8)) else {
+                return nil
+            }
+            line = made
+        }
         let text = "GET \(target) HTTP/1.1\r\nHost: \(plan.host)\r\nUser-Agent: cardea-health\r\nAccept: */*\r\n"
-        return Array(text.utf8) + (isProxied ? group.tls.proxyLine : []) + [13, 10]
+        return Array(text.utf8) + line + [13, 10]
     }
 }

@@ -19,6 +19,7 @@ package final class IssuerExchange: UpstreamUser {
     private var reader = BodyReader.none
     private var persistent = false
     private var retried = false
+    private var attempt = ProxyAttempt()
     private var interim = 0
     /// Keeps itself alive until the outcome, also while no connection holds it.
     private var itself: IssuerExchange?
@@ -46,13 +47,25 @@ package final class IssuerExchange: UpstreamUser {
         if connection.state == .busy { upstreamConnected(connection) }
     }
 
+    /// The proxy on the way wants an answer; the issuer has seen nothing yet.
+    private func askAgain(instead connection: UpstreamConnection) {
+        connection.user = nil
+        connection.wipeInput()
+        connection.close()
+        sentAt = 0
+        start()
+    }
+
     // MARK: - The connection's events
 
     package func upstreamConnected(_ connection: UpstreamConnection) {
         connection.expectForUser(by: deadline)
         connection.requests += 1
         sentAt = group.loop.kernel.now()
-        var message = requestMessage()
+        guard var message = requestMessage() else {
+            return finish(
+                .failure(IssuerFault(.tls("the proxy's challenge cannot be answered"), provablyUnsent: true)))
+        }
         let sent = message.withUnsafeBytes { connection.send($0) }
         message.wipe()
         guard sent else { return connection.lose(Fault(.upstreamClosed, retry: .ifRepeatable)) }
@@ -134,6 +147,17 @@ package final class IssuerExchange: UpstreamUser {
             return true
         }
         connection.noteAnswer(head, in: bytes.octets)
+        if group.plan.isReadByProxy {
+            if head.status == 407,
+                group.tls.proxy.challenged(head.values(of: "Proxy-Authenticate", in: bytes), &attempt) == nil
+            {
+                askAgain(instead: connection)
+                return false
+            }
+            guard group.tls.proxy.passed(&attempt, head.values(of: "Proxy-Authentication-Info", in: bytes)) else {
+                return fail(.brokenAnswer)
+            }
+        }
         let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
         reader = BodyReader(framing)
         persistent = head.keepAlive && framing != .untilClose
@@ -219,9 +243,18 @@ package final class IssuerExchange: UpstreamUser {
 
     // MARK: - Writing
 
-    private func requestMessage() -> [UInt8] {
-        let isProxied = group.plan.proxy != nil && !group.plan.usesTLS
+    /// - Returns: nil where the proxy's challenge cannot be answered.
+    private func requestMessage() -> [UInt8]? {
+        let isProxied = group.plan.isReadByProxy
         let target = isProxied ? call.url.origin + call.url.path : call.url.path
+        var proxyLine: [UInt8] = []
+        if isProxied {
+            guard
+                let line = try? group.tls.proxy.line(
+                    for: &attempt, method: call.method, target: Array(target.utf8))
+            else { return nil }
+            proxyLine = line
+        }
         var head = "\(call.method) \(target) HTTP/1.1\r\nHost: \(call.url.authority)\r\n"
         var hasAgent = false
         var hasAccept = false
@@ -240,7 +273,6 @@ package final class IssuerExchange: UpstreamUser {
         if !hasAgent { head += "User-Agent: cardea\r\n" }
         if !hasAccept { head += "Accept: application/json\r\n" }
         if !call.body.isEmpty || call.method == "POST" { head += "Content-Length: \(call.body.count)\r\n" }
-        let proxyLine = isProxied ? group.tls.proxyLine : []
         return Array(head.utf8) + proxyLine + [13, 10] + call.body
     }
 }

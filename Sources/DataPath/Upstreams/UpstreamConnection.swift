@@ -50,7 +50,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     private var others: [UpstreamAddress] = []
 
     /// While it asks a proxy for a way through.
-    private var tunnel: ProxyTunnelBox?
+    var tunnel: ProxyTunnelBox?
 
     package enum State { case connecting, tunnelling, handshaking, busy, idle, closed }
 
@@ -146,41 +146,10 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         guard group.plan.proxy != nil else { return beginTLS() }
         state = .tunnelling
         canWrite = true
-        tunnel = ProxyTunnelBox()
-        let request = ProxyTunnel.request(authority: group.plan.authority, credential: group.tls.proxyLine)
-        guard request.withUnsafeBytes({ send($0) }) else {
-            return tryElsewhere(Fault(.upstreamRefused, retry: .unsent))
-        }
+        beginTunnel()
     }
 
-    /// Reads the proxy's answer.
-    private func advanceTunnel() {
-        while state == .tunnelling, let tunnel {
-            switch end > start ? tunnel.machine.judge(input.octets) : .needsMore {
-            case .open(let length):
-                start += length
-                self.tunnel = nil
-                releaseEmptyBlock()
-                return beginTLS()
-            case .skip(let length): start += length
-            case .refused(let status):
-                group.noteTLSFailure("the proxy answered CONNECT with \(status)")
-                return lose(Fault(.proxyRefused, retry: .unsent, receivedStatus: status))
-            case .broken: return lose(Fault(.upstreamGarbage, retry: .unsent))
-            case .needsMore:
-                compact()
-                switch fill() {
-                case .bytes: continue
-                case .notNow: return releaseEmptyBlock()
-                case .noBuffer: return lose(Fault(.outOfMemory, retry: .unsent, retryAfter: 1))
-                case .ended, .truncated, .failed, .blockFull:
-                    return tryElsewhere(Fault(.upstreamClosed, retry: .unsent))
-                }
-            }
-        }
-    }
-
-    private func beginTLS() {
+    func beginTLS() {
         tlsEdition = group.tls.edition
         do {
             tls = try group.makeTLS(over: self, upgrades: wish.onlyHTTP1)
@@ -213,12 +182,17 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     }
 
     /// Dials the addresses that are left: of several servers, only this one may have a bad certificate, or be shutting down.
-    private func tryElsewhere(_ fault: Fault) {
+    func tryElsewhere(_ fault: Fault) {
         if let address { group.failed(address, .connect) }
         guard !others.isEmpty else { return lose(fault) }
+        tunnel = nil
+        redial(others)
+    }
+
+    /// Dials once more in place of the connection that was made.
+    func redial(_ addresses: [UpstreamAddress]) {
         group.tell { $0.redials(self) }
         tls = nil
-        tunnel = nil
         start = 0
         end = 0
         // The rest of a CONNECT that one proxy did not take must not stand before the one for the next proxy.
@@ -226,7 +200,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         inputEnded = false
         loop.closeDescriptor(of: self)
         beginAnew()
-        dial(others)
+        dial(addresses)
     }
 
     private func becomeReady() {

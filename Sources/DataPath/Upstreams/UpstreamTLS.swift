@@ -7,12 +7,10 @@ struct UpstreamTLS {
     private var clientOfHTTP1: TLSClientConfiguration?
     private var keyVersion: UInt64 = 0
     private var trustVersion: UInt64 = 0
-    private var proxyVersion: UInt64 = 0
     private var isHTTP1Alone = false
     /// Rises when keys or authorities change.
     private(set) var edition: UInt64 = 0
-    /// The field that the proxy gets of us with each request or tunnel; empty for none.
-    private(set) var proxyLine: [UInt8] = []
+    var proxy = ProxyAuthentication()
 
     /// Looks whether the files of a plan have changed.
     /// - Returns: whether what was made before is not to be used again.
@@ -27,10 +25,7 @@ struct UpstreamTLS {
             trustVersion = trust.version
             isNew = true
         }
-        if let credential = plan.proxy?.credential, credential.version != proxyVersion {
-            proxyVersion = credential.version
-            proxyLine = credential.current.line ?? []
-        }
+        if let credential = plan.proxy?.credential, credential.version != proxy.version { proxy.read(credential) }
         return isNew
     }
 
@@ -83,7 +78,7 @@ extension UpstreamGroup {
 
     /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.
     var missingKey: String? {
-        if let credential = plan.proxy?.credential, tls.proxyLine.isEmpty {
+        if let credential = plan.proxy?.credential, !tls.proxy.isReadable {
             return "proxy password: \(credential.current.fault ?? "not read")"
         }
         guard let keys = plan.clientKeys else { return nil }

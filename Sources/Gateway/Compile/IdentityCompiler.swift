@@ -72,7 +72,10 @@ struct IdentityCompiler {
         proxyCatalog.plan(settings) {
             var credential: ProxyCredential?
             if let username = settings.username, let password = settings.password {
-                credential = ProxyCredential(username: username) { [environment, secretFiles] in
+                let digest =
+                    settings.digest.isEmpty
+                    ? nil : ProxyDigest(username: username, functions: settings.digest, random: platform.random)
+                credential = ProxyCredential(username: username, digest: digest) { [environment, secretFiles] in
                     try readSecret(password, environment: environment, policy: secretFiles).withBytes { Array($0) }
                 }
                 _ = credential?.reload()

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import HTTP1
 internal import Octets
 internal import TLS
@@ -32,40 +33,35 @@ enum DigestProtection: String, CaseIterable, Sendable {
     case authInt = "auth-int"
 }
 
-/// A hash function of RFC 7616 §6.1, and whether the session's key is made once.
+/// A hash function, and whether the session's key is made once (`-sess`).
 struct DigestAlgorithm: Sendable, Equatable {
-    var family: Family
+    var function: DigestFunction
     var isSession: Bool
 
-    /// In the order of their strength, the strongest first: the words of `algorithms`.
-    enum Family: String, CaseIterable, Sendable {
-        case sha512Truncated256 = "sha-512-256"
-        case sha256 = "sha-256"
-        case md5 = "md5"
-
-        var hash: HashFunction {
-            switch self {
-            case .sha512Truncated256: .sha512Truncated256
-            case .sha256: .sha256
-            case .md5: .md5
-            }
-        }
-    }
-
-    init(_ family: Family, isSession: Bool = false) {
-        self.family = family
+    init(_ function: DigestFunction, isSession: Bool = false) {
+        self.function = function
         self.isSession = isSession
     }
 
     /// - Parameter word: as received, in any case.
     init?(_ word: [UInt8]) {
-        for family in Family.allCases {
-            for isSession in [false, true] where word.matches(family.rawValue + (isSession ? "-sess" : "")) {
-                self.init(family, isSession: isSession)
+        for function in DigestFunction.allCases {
+            for isSession in [false, true] where word.matches(function.rawValue + (isSession ? "-sess" : "")) {
+                self.init(function, isSession: isSession)
                 return
             }
         }
         return nil
+    }
+}
+
+extension DigestFunction {
+    var hash: HashFunction {
+        switch self {
+        case .sha512Truncated256: .sha512Truncated256
+        case .sha256: .sha256
+        case .md5: .md5
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import HTTP1
 internal import Octets
 
@@ -49,23 +50,11 @@ struct DigestHandshake: Handshake {
 
     // MARK: - Challenges
 
-    /// The strongest challenge that is offered and allowed; of equals the first.
     func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
-        var best: DigestChallenge?
-        var complaint: String?
-        for item in AuthChallenge.list(answer.values(of: "WWW-Authenticate")) where item.scheme.matches("digest") {
-            do throws(DigestChallenge.Complaint) {
-                let challenge = try DigestChallenge(item)
-                if let reason = settings.reason(against: challenge) { throw DigestChallenge.Complaint(reason) }
-                if best.map({ challenge.algorithm.family.rank < $0.algorithm.family.rank }) ?? true { best = challenge }
-            } catch { complaint = complaint ?? error.reason }
+        switch settings.choice(of: answer.values(of: "WWW-Authenticate")) {
+        case .none: .none
+        case .unusable(let reason): .unusable(reason: reason)
+        case .challenge(let challenge): .nonce(DigestNonce(challenge), Challenge(resource: answer.requestURL))
         }
-        guard let best else { return complaint.map { .unusable(reason: "Digest: \($0)") } ?? .none }
-        return .nonce(DigestNonce(best), Challenge(resource: answer.requestURL))
     }
-}
-
-extension DigestAlgorithm.Family {
-    /// 0 is the strongest.
-    fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }

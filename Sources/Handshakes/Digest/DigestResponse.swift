@@ -64,6 +64,6 @@ struct DigestResponse {
     }
 
     private func hexadecimal(_ bytes: [UInt8]) -> [UInt8]? {
-        challenge.algorithm.family.hash.hash(bytes).map { Hexadecimal.octets(of: $0) }
+        challenge.algorithm.function.hash.hash(bytes).map { Hexadecimal.octets(of: $0) }
     }
 }
