@@ -42,5 +42,6 @@ final class RequestNonces {
     func lost() {
         own = nil
         answered = nil
+        proxy = ProxyAttempt()
     }
 }

@@ -13,7 +13,8 @@ extension CallerConnection {
             data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
         {
             exchange.caution.way = .probeHead
-        } else if route.upstream.isReadByProxy, group(of: route).awaitsProxyChallenge {
+        } else if route.upstream.mayBeChallengedByProxy {
+            // Its nonces end without a word.
             exchange.caution.way = .expectContinue
         }
     }

@@ -174,7 +174,9 @@ extension CallerConnection {
             let method = input[data.requestHead.method]
             if !route.replayMethods.contains(where: { equals(method, $0) }) { exchange.machine.replay = .never }
         }
-        exchange.request.retainsBody = exchange.machine.replay == .once && exchange.request.framing != .none
+        // A proxy that asks for answers may refuse any request, whatever the route replays.
+        let isKept = exchange.machine.replay == .once || route.upstream.mayBeChallengedByProxy
+        exchange.request.retainsBody = isKept && exchange.request.framing != .none
         if case .length(let length) = exchange.request.framing, length > UInt64(route.replayBody) {
             // Known from the start not to fit: nothing of it is kept, and it is lost with its first byte. Until then, as with
             // `Expect: 100-continue`, even a large request may be sent again.

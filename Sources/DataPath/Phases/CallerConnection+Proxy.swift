@@ -5,15 +5,18 @@ internal import Telemetry
 /// A proxy that reads the requests, and asks for answers to its challenges (`ProxyAuthentication`).
 extension CallerConnection {
     /// Adds what the proxy gets of us, and nobody else, to a head that is complete but for that.
-    /// - Returns: false where it cannot be had, or cannot be computed.
-    func addProxyLine(to upstream: UpstreamConnection, asFields: Bool, into cursor: inout OutputCursor) -> Bool {
+    ///
+    /// Such a proxy speaks HTTP/1.1 (`UpstreamPlan.protocols`).
+    /// - Returns: false where it cannot be computed.
+    func addProxyLine(to upstream: UpstreamConnection, into cursor: inout OutputCursor) -> Bool {
         var attempt = exchange.nonces?.proxy ?? ProxyAttempt()
         let line: [UInt8]
         do throws(SigningFault) {
             // The request as it was written, since its target may have the credential's place.
             let written = cursor.written(in: buffers.scratch)
             line = try upstream.group.tls.proxy.line(
-                for: &attempt, method: String(decoding: word(0, of: written), as: UTF8.self),
+                for: &attempt, at: upstream.address,
+                method: String(decoding: word(0, of: written), as: UTF8.self),
                 target: Array(word(1, of: written)))
         } catch {
             data.events.warn(
@@ -25,7 +28,7 @@ extension CallerConnection {
             return false
         }
         if attempt.isAnswering { requestNonces().proxy = attempt }
-        if asFields { buffers.outgoing.addFields(line.span) } else { cursor.addFields(line.span) }
+        cursor.addFields(line.span)
         return true
     }
 
@@ -42,17 +45,23 @@ extension CallerConnection {
     func takeProxyChallenge(from upstream: UpstreamConnection, head length: Int) -> Exchange.Action? {
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
         var attempt = exchange.nonces?.proxy ?? ProxyAttempt()
-        // Digest is about the target of HTTP/1.1, and streams have none.
-        guard upstream.stream == nil else { return .fault(Fault(.proxyRefused, receivedStatus: 407)) }
         let challenges = data.responseHead.values(of: "Proxy-Authenticate", in: head)
-        if let reason = upstream.group.tls.proxy.challenged(challenges, &attempt) {
+        if let reason = upstream.group.tls.proxy.challenged(challenges, by: upstream.address, &attempt) {
             data.noteGlitch(.unusableChallenge, reason: "the proxy answered 407\(reason)", of: self)
             return .fault(Fault(.proxyRefused, receivedStatus: 407))
         }
+        guard exchange.machine.body != .lost else {
+            upstream.group.tls.proxy.leave(&attempt)
+            data.noteGlitch(
+                .unusableChallenge,
+                reason: "the proxy answered 407 to a request whose body is gone; the next one brings an answer",
+                of: self)
+            return .fault(Fault(.proxyRefused, receivedStatus: 407))
+        }
         let nonces = requestNonces()
-        nonces.proxy = attempt
         // The upstream has not seen the answer to its nonce either, so that its numbers would have a gap.
         nonces.lost()
+        nonces.proxy = attempt
         exchange.caution.takeBack()
         if asksForProxy(upstream), !exchange.answer.body.isComplete, holdAnswer() { return nil }
         return answerProxy()
@@ -60,7 +69,7 @@ extension CallerConnection {
 
     /// The answer is held because its connection is to carry the answer to the proxy's challenge.
     func asksForProxy(_ upstream: UpstreamConnection) -> Bool {
-        exchange.answer.status == 407 && exchange.answer.isPersistent
+        exchange.answer.status == 407 && upstream.group.plan.isReadByProxy && exchange.answer.isPersistent
             && exchange.nonces?.proxy.isAsked == true
     }
 

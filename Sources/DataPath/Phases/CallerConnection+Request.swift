@@ -59,7 +59,7 @@ extension CallerConnection {
             return exchange.machine.on(.withdrawn(slot: withdrawn))
         }
         // A tunnel has told the proxy already, and what goes through it is the upstream's.
-        if upstream.group.plan.isReadByProxy, !addProxyLine(to: upstream, asFields: asFields, into: &cursor) {
+        if upstream.group.plan.isReadByProxy, !addProxyLine(to: upstream, into: &cursor) {
             return .fault(Fault(.proxyRefused))
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }

@@ -114,9 +114,11 @@ extension CallerConnection {
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
         if exchange.nonces != nil, mistrustsConnections { fresh = true }
-        let connection = group(of: route).take(
+        let group: UpstreamGroup =
+            if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
+        let connection = group.take(
             for: self, fresh: fresh || exchange.request.opensTunnel, upgrades: exchange.request.upgrades,
-            avoiding: exchange.lostAt,
+            avoiding: exchange.lostAt, wanting: exchange.nonces?.proxy.home,
             once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
             binds: exchange.bindsConnection)
         exchange.upstream = connection
@@ -127,11 +129,6 @@ extension CallerConnection {
         // Done here, where the connection is at hand.
         if case .send = action { return sendRequest(to: connection) }
         return action
-    }
-
-    @inline(__always)
-    func group(of route: RoutePlan) -> UpstreamGroup {
-        if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
     }
 
     private func expectToken() {

@@ -49,6 +49,9 @@ package final class UpstreamPlan: Sendable {
     /// Requests are the proxy's to read: without TLS there is no tunnel through it.
     var isReadByProxy: Bool { proxy != nil && !usesTLS }
 
+    /// Such a proxy asks for answers to its challenges, and refuses requests for that.
+    var mayBeChallengedByProxy: Bool { isReadByProxy && proxy?.credential?.digest != nil }
+
     /// The host with its port, as CONNECT names it.
     var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 

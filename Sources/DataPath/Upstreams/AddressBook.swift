@@ -127,8 +127,12 @@ extension AddressBook {
     }
 
     /// Every address, in the order in which a connection is to be tried; the first counts as chosen.
-    mutating func order(at now: UInt64, avoiding avoided: UpstreamAddress? = nil) -> [UpstreamAddress] {
-        guard let first = choose(at: now, avoiding: avoided) else { return [] }
+    /// - Parameter wanted: is the first, if it is still one of them.
+    mutating func order(
+        at now: UInt64, avoiding avoided: UpstreamAddress? = nil, wanting wanted: UpstreamAddress? = nil
+    ) -> [UpstreamAddress] {
+        let named = addresses.first { $0 === wanted }
+        guard let first = named ?? choose(at: now, avoiding: avoided) else { return [] }
         chosen(first)
         let others = addresses.filter { $0 !== first }.sorted { Self.goesBefore($0, $1, at: now) }
         let usable = others.filter { $0.isAvailable(at: now) }

@@ -38,7 +38,7 @@ final class HealthProbe: UpstreamUser {
 
     func start() {
         itself = self
-        let connection = group.take(for: self, fresh: true)
+        let connection = group.take(for: self, fresh: true, wanting: attempt.home)
         self.connection = connection
         if connection.state == .busy { upstreamConnected(connection) }
     }
@@ -123,10 +123,13 @@ final class HealthProbe: UpstreamUser {
         }
         if group.plan.isReadByProxy {
             let bytes = UnsafeRawBufferPointer(rebasing: connection.input[..<length])
-            if head.status == 407,
-                group.tls.proxy.challenged(head.values(of: "Proxy-Authenticate", in: bytes), &attempt) == nil
-            {
-                askAgain(instead: connection)
+            if head.status == 407 {
+                let challenges = head.values(of: "Proxy-Authenticate", in: bytes)
+                if let reason = group.tls.proxy.challenged(challenges, by: connection.address, &attempt) {
+                    end(.unfit("the proxy answered 407\(reason)"))
+                } else {
+                    askAgain(instead: connection)
+                }
                 return true
             }
             guard group.tls.proxy.passed(&attempt, head.values(of: "Proxy-Authentication-Info", in: bytes)) else {
@@ -160,7 +163,10 @@ final class HealthProbe: UpstreamUser {
         let target = isProxied ? group.plan.origin + plan.path : plan.path
         var line: [UInt8] = []
         if isProxied {
-            guard let made = try? group.tls.proxy.line(for: &attempt, method: "GET", target: Array(target.utf8)) else {
+            guard
+                let made = try? group.tls.proxy.line(
+                    for: &attempt, at: connection?.address, method: "GET", target: Array(target.utf8))
+            else {
                 return nil
             }
             line = made

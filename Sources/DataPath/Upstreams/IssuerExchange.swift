@@ -42,18 +42,10 @@ package final class IssuerExchange: UpstreamUser {
     package func start() {
         itself = self
         // A step that spends an attempt gets a connection of its own: a loss on a pooled one would leave open whether the issuer has counted it.
-        let connection = group.take(for: self, fresh: call.carriesPassword || retried, once: call.method != "GET")
+        let connection = group.take(
+            for: self, fresh: call.carriesPassword || retried, wanting: attempt.home, once: call.method != "GET")
         self.connection = connection
         if connection.state == .busy { upstreamConnected(connection) }
-    }
-
-    /// The proxy on the way wants an answer; the issuer has seen nothing yet.
-    private func askAgain(instead connection: UpstreamConnection) {
-        connection.user = nil
-        connection.wipeInput()
-        connection.close()
-        sentAt = 0
-        start()
     }
 
     // MARK: - The connection's events
@@ -64,7 +56,7 @@ package final class IssuerExchange: UpstreamUser {
         sentAt = group.loop.kernel.now()
         guard var message = requestMessage() else {
             return finish(
-                .failure(IssuerFault(.tls("the proxy's challenge cannot be answered"), provablyUnsent: true)))
+                .failure(IssuerFault(.proxy("its challenge cannot be answered"), provablyUnsent: true)))
         }
         let sent = message.withUnsafeBytes { connection.send($0) }
         message.wipe()
@@ -84,6 +76,11 @@ package final class IssuerExchange: UpstreamUser {
 
     package func upstreamLost(_ connection: UpstreamConnection, _ fault: Fault) {
         self.connection = nil
+        // Under the body of the proxy's challenge, which is answered on another connection.
+        if attempt.isAsked, answer != nil {
+            answer = nil
+            return start()
+        }
         let unsent = fault.retry == .unsent || sentAt == 0
         if connection.isPooled, !retried, answer == nil, !call.carriesPassword {
             retried = true
@@ -97,7 +94,8 @@ package final class IssuerExchange: UpstreamUser {
             case .upstreamConnectTimeout: .timedOut
             // The log has said which, and callers are told of this failure.
             case .secretUnreadable: .tls("a secret of the gateway's own cannot be read; its log says why")
-            case .upstreamTLS, .proxyRefused: .tls(group.outage.tlsFailure ?? "handshake failed")
+            case .upstreamTLS: .tls(group.outage.tlsFailure ?? "handshake failed")
+            case .proxyRefused: .proxy(group.outage.tlsFailure ?? "it refuses the call")
             // Our own shortage says nothing of the issuer, which would be left alone for a while as one that fails.
             case .tooManyConnections, .upstreamBusy, .outOfMemory: .overloaded
             default: .closed
@@ -147,16 +145,9 @@ package final class IssuerExchange: UpstreamUser {
             return true
         }
         connection.noteAnswer(head, in: bytes.octets)
-        if group.plan.isReadByProxy {
-            if head.status == 407,
-                group.tls.proxy.challenged(head.values(of: "Proxy-Authenticate", in: bytes), &attempt) == nil
-            {
-                askAgain(instead: connection)
-                return false
-            }
-            guard group.tls.proxy.passed(&attempt, head.values(of: "Proxy-Authentication-Info", in: bytes)) else {
-                return fail(.brokenAnswer)
-            }
+        if group.plan.isReadByProxy, let fault = judgeProxy(bytes, at: connection) {
+            finish(.failure(fault))
+            return false
         }
         let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
         reader = BodyReader(framing)
@@ -211,6 +202,7 @@ package final class IssuerExchange: UpstreamUser {
 
     private func complete(_ connection: UpstreamConnection) {
         guard let answer else { return }
+        if attempt.isAsked { return askAgain(on: connection) }
         self.connection = nil
         connection.user = nil
         connection.wipeInput()
@@ -224,6 +216,10 @@ package final class IssuerExchange: UpstreamUser {
 
     /// - Returns: false: nothing more is read.
     private func fail(_ kind: IssuerFault.Kind) -> Bool {
+        if attempt.isAsked, let connection {
+            askAgain(instead: connection)
+            return false
+        }
         finish(.failure(IssuerFault(kind, provablyUnsent: false)))
         return false
     }
@@ -241,6 +237,42 @@ package final class IssuerExchange: UpstreamUser {
         completion(result)
     }
 
+    // MARK: - A proxy that reads the call
+
+    /// - Returns: why there is no answer of the issuer's; nil where there is, or where the proxy is given an answer.
+    private func judgeProxy(_ bytes: UnsafeRawBufferPointer, at connection: UpstreamConnection) -> IssuerFault? {
+        guard head.status == 407 else {
+            let told = head.values(of: "Proxy-Authentication-Info", in: bytes)
+            return group.tls.proxy.passed(&attempt, told) ? nil : IssuerFault(.brokenAnswer, provablyUnsent: false)
+        }
+        let challenges = head.values(of: "Proxy-Authenticate", in: bytes)
+        // The proxy's own word: the issuer has not seen the call.
+        sentAt = 0
+        return group.tls.proxy.challenged(challenges, by: connection.address, &attempt).map {
+            IssuerFault(.proxy("it answered 407\($0)"), provablyUnsent: true)
+        }
+    }
+
+    /// The proxy's challenge has been read to its end, and is answered where it came from.
+    private func askAgain(on connection: UpstreamConnection) {
+        guard connection.mayBeReused(answerComplete: true, requestComplete: true, persistent: persistent) else {
+            return askAgain(instead: connection)
+        }
+        answer = nil
+        connection.wipeInput()
+        connection.goOn()
+        upstreamConnected(connection)
+    }
+
+    private func askAgain(instead connection: UpstreamConnection) {
+        answer = nil
+        self.connection = nil
+        connection.user = nil
+        connection.wipeInput()
+        connection.close()
+        start()
+    }
+
     // MARK: - Writing
 
     /// - Returns: nil where the proxy's challenge cannot be answered.
@@ -251,7 +283,7 @@ package final class IssuerExchange: UpstreamUser {
         if isProxied {
             guard
                 let line = try? group.tls.proxy.line(
-                    for: &attempt, method: call.method, target: Array(target.utf8))
+                    for: &attempt, at: connection?.address, method: call.method, target: Array(target.utf8))
             else { return nil }
             proxyLine = line
         }

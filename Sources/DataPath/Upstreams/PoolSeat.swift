@@ -67,6 +67,8 @@ struct UpstreamWish {
     var onlyHTTP1 = false
     /// Where the request was lost before: another address is preferred.
     var avoided: UpstreamAddress?
+    /// The address that is tried first.
+    var wanted: UpstreamAddress?
 }
 
 /// A connection, as its pool sees it.

@@ -14,9 +14,6 @@ struct ProxyAuthentication {
 
     var isReadable: Bool { secret != nil }
 
-    /// There is something to answer.
-    var hasNonce: Bool { nonce != nil }
-
     mutating func read(_ credential: ProxyCredential) {
         version = credential.version
         digest = credential.digest
@@ -27,14 +24,20 @@ struct ProxyAuthentication {
 
     /// The line for a request that the proxy reads, with its CRLF; empty where there is no credential, or nothing yet to answer.
     ///
-    /// - Parameter target: the request target, octet for octet as the proxy receives it.
+    /// - Parameters:
+    ///   - address: of the proxy that reads it; of several, only the one that gave a nonce knows it.
+    ///   - target: the request target, octet for octet as the proxy receives it.
     /// - Throws: where no answer can be computed. Safe text.
     func line(
-        for attempt: inout ProxyAttempt, method: @autoclosure () -> String, target: @autoclosure () -> [UInt8]
+        for attempt: inout ProxyAttempt, at address: UpstreamAddress?, method: @autoclosure () -> String,
+        target: @autoclosure () -> [UInt8]
     ) throws(SigningFault) -> [UInt8] {
         guard let secret else { return [] }
         guard let digest else { return secret }
-        guard let nonce = attempt.own ?? nonce else { return [] }
+        attempt.answered = nil
+        attempt.version = version
+        let known = attempt.own == nil ? nonce : attempt.home === address ? attempt.own : nil
+        guard let nonce = known else { return [] }
         let (method, target) = (method(), target())
         let made = secret.withUnsafeBytes { password in
             Result { () throws(SigningFault) in
@@ -48,19 +51,34 @@ struct ProxyAuthentication {
 
     /// The proxy asks for a credential.
     ///
-    /// - Parameter challenges: the value of each `Proxy-Authenticate`.
+    /// - Parameters:
+    ///   - challenges: the value of each `Proxy-Authenticate`.
+    ///   - address: the proxy's.
     /// - Returns: the end of a sentence that says why it is not given one; nil where the request is to be sent again.
-    mutating func challenged(_ challenges: [[UInt8]], _ attempt: inout ProxyAttempt) -> String? {
+    mutating func challenged(
+        _ challenges: [[UInt8]], by address: UpstreamAddress?, _ attempt: inout ProxyAttempt
+    ) -> String? {
         guard let digest else { return "" }
+        attempt.challenges += 1
         // An older nonce may have been too old, which many servers do not say; the one of the challenge was not.
         if let answered = attempt.answered, answered.nonce === nonce { nonce = nil }
-        guard attempt.own == nil else { return "; it refuses the answer to its challenge" }
+        let isJudged = attempt.answered.map { $0.nonce === attempt.own } ?? false
+        guard !isJudged, attempt.challenges <= ProxyAttempt.mostChallenges else {
+            return "; it refuses the answer to its challenge"
+        }
         switch digest.choice(of: challenges) {
         case .unusable(let reason): return "; \(reason)"
         case .nonce(let nonce):
             attempt.own = nonce
+            attempt.home = address
             return nil
         }
+    }
+
+    /// The request cannot be sent again; the next one answers its challenge.
+    mutating func leave(_ attempt: inout ProxyAttempt) {
+        nonce = attempt.own
+        attempt = ProxyAttempt()
     }
 
     /// The proxy has let a request pass.
@@ -70,11 +88,11 @@ struct ProxyAuthentication {
     mutating func passed(_ attempt: inout ProxyAttempt, _ told: [[UInt8]]) -> Bool {
         defer { attempt = ProxyAttempt() }
         guard let digest, let answered = attempt.answered else { return true }
-        switch digest.review(told, to: answered) {
-        case .forged: return false
-        case .next(let following): nonce = following
-        case .nothing: nonce = answered.nonce
-        }
+        let review = digest.review(told, to: answered)
+        if case .forged = review { return false }
+        // An answer that was computed with the password of before says nothing of the one of now.
+        guard attempt.version == version else { return true }
+        if case .next(let following) = review { nonce = following } else { nonce = answered.nonce }
         return true
     }
 }
@@ -83,17 +101,19 @@ struct ProxyAuthentication {
 struct ProxyAttempt {
     /// The nonce of the challenge to it. Nobody else answers it before the proxy has taken the answer.
     fileprivate(set) var own: ServerNonce?
-    /// The answer that went out last.
+    /// The address of the proxy that gave it.
+    fileprivate(set) var home: UpstreamAddress?
+    /// The answer that the request that is out has, and which version of the credential it was computed with.
     fileprivate(set) var answered: NonceAnswer?
+    fileprivate var version: UInt64 = 0
+    fileprivate var challenges = 0
+
+    /// Of one attempt: to an older nonce, to its own, and to one that came to another proxy of the same name.
+    fileprivate static let mostChallenges = 3
 
     var isAnswering: Bool { answered != nil }
     /// A challenge has come that is not answered yet.
     var isAsked: Bool { own?.uses == 0 }
-}
-
-extension UpstreamGroup {
-    /// The proxy can only refuse the next request, since it has given no nonce yet.
-    var awaitsProxyChallenge: Bool { plan.proxy?.credential?.digest != nil && !tls.proxy.hasNonce }
 }
 
 extension ResponseHead {

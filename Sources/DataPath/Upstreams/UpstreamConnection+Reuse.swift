@@ -18,7 +18,7 @@ extension UpstreamConnection {
         // The upstream's name leads elsewhere by now.
         guard address?.isListed == true else { return false }
         // Our certificate is another one by now, or the server's may not be trusted any more.
-        guard tlsEdition == group.tls.edition else { return false }
+        guard group.isCurrent(self) else { return false }
         return isDrained()
     }
 

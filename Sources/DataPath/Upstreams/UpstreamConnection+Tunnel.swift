@@ -11,7 +11,8 @@ extension UpstreamConnection {
         let authority = group.plan.authority
         let line: [UInt8]
         do throws(SigningFault) {
-            line = try group.tls.proxy.line(for: &box.attempt, method: "CONNECT", target: Array(authority.utf8))
+            line = try group.tls.proxy.line(
+                for: &box.attempt, at: address, method: "CONNECT", target: Array(authority.utf8))
         } catch {
             group.noteTLSFailure("the proxy's challenge cannot be answered: \(error.reason)")
             return lose(Fault(.proxyRefused, retry: .unsent))
@@ -63,7 +64,7 @@ extension UpstreamConnection {
         var reason = ""
         if status == 407 {
             let challenges = tunnel.machine.values(of: "Proxy-Authenticate", in: input)
-            if let refusal = group.tls.proxy.challenged(challenges, &tunnel.attempt) {
+            if let refusal = group.tls.proxy.challenged(challenges, by: address, &tunnel.attempt) {
                 reason = refusal
             } else if tunnel.machine.beginRest() {
                 start += length

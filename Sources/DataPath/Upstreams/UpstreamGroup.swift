@@ -51,12 +51,13 @@ package final class UpstreamGroup {
     /// - Parameters:
     ///   - upgrades: the request wants to leave HTTP: over HTTP/2 only by extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
     ///   - avoided: where the request has just been lost.
+    ///   - wanted: which address a new connection is made to, if it takes one.
     ///   - once: the request cannot be sent again when its connection turns out to be stale.
     ///   - owner: whose connection may be used, if there is one.
     ///   - binds: the request authenticates its connection, which is therefore to be nobody else's: over HTTP/1.1.
     package func take(
         for user: any UpstreamUser, fresh: Bool, upgrades: Bool = false, avoiding avoided: UpstreamAddress? = nil,
-        once: Bool = false, owner: UpstreamOwner? = nil, binds: Bool = false
+        wanting wanted: UpstreamAddress? = nil, once: Bool = false, owner: UpstreamOwner? = nil, binds: Bool = false
     ) -> UpstreamConnection {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= pool.names.nextDue { askForNames() }
@@ -69,7 +70,7 @@ package final class UpstreamGroup {
         let connection = makeConnection(for: user)
         connection.wish = UpstreamWish(
             isNew: fresh, isOnce: once, leavesHTTP: upgrades, onlyHTTP1: binds && plan.protocols == .either,
-            avoided: avoided)
+            avoided: avoided, wanted: wanted)
         if let shared = pool.enter(connection, at: loop.now) {
             connection.assign(shared)
         } else {

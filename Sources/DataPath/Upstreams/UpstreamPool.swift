@@ -466,7 +466,7 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
             switch member.seat {
             case .admitted:
                 move(member, to: .dialing)
-                return .dial(member, book.order(at: now, avoiding: member.wish.avoided))
+                return .dial(member, book.order(at: now, avoiding: member.wish.avoided, wanting: member.wish.wanted))
             case .refused(let refusal): return .refuse(member, refusal)
             // Closed meanwhile.
             default: break

@@ -15,6 +15,7 @@ extension KnownField {
         case .proxyConnection: "proxy-connection"
         case .proxyAuthorization: "proxy-authorization"
         case .proxyAuthenticate: "proxy-authenticate"
+        case .proxyAuthenticationInfo: "proxy-authentication-info"
         case .authorization: "authorization"
         case .wwwAuthenticate: "www-authenticate"
         case .authenticationInfo: "authentication-info"

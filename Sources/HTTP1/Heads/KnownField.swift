@@ -15,6 +15,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable {
     case proxyConnection
     case proxyAuthorization
     case proxyAuthenticate
+    case proxyAuthenticationInfo
     case authorization
     case wwwAuthenticate
     case authenticationInfo
@@ -120,6 +121,8 @@ extension KnownField {
         case 19:
             if bytes.spells("proxy-authorization", at: name) { return .proxyAuthorization }
             if bytes.spells("authentication-info", at: name) { return .authenticationInfo }
+        case 25:
+            if bytes.spells("proxy-authentication-info", at: name) { return .proxyAuthenticationInfo }
         default:
             break
         }
@@ -128,7 +131,7 @@ extension KnownField {
 
     private static func similar(_ name: ByteRange, in bytes: Span<UInt8>) -> KnownField {
         // Longer than every name.
-        var plain = InlineArray<24, UInt8>(repeating: 0)
+        var plain = InlineArray<32, UInt8>(repeating: 0)
         guard Int(name.count) < plain.count else { return .other }
         for offset in 0..<Int(name.count) {
             let octet = bytes[Int(name.start) &+ offset]

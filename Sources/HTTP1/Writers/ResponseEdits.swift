@@ -18,11 +18,11 @@ public struct ResponseEdits: ~Copyable, Sendable {
 // MARK: -
 
 extension ResponseEdits {
-    /// Deleted from every response (RFC 9110 §7.6.1, §11.7.1).
+    /// Deleted from every response (RFC 9110 §7.6.1, §11.7.1, §11.7.3).
     @inline(__always)
     static var ownedByHop: UInt64 {
         KnownField.connection.bit | KnownField.contentLength.bit | KnownField.transferEncoding.bit
             | KnownField.upgrade.bit | KnownField.te.bit | KnownField.keepAlive.bit | KnownField.proxyConnection.bit
-            | KnownField.proxyAuthenticate.bit
+            | KnownField.proxyAuthenticate.bit | KnownField.proxyAuthenticationInfo.bit
     }
 }

@@ -111,6 +111,8 @@ public struct IssuerFault: Error, Sendable, Equatable {
         /// The flight was given up: shutdown, reload.
         case cancelled
         case tls(String)
+        /// The proxy on the way has refused; the issuer was not asked.
+        case proxy(String)
     }
 }
 
@@ -128,6 +130,7 @@ extension IssuerFault.Kind: CustomStringConvertible {
         case .suspended(let seconds): "not asked for \(seconds) s, it keeps failing"
         case .cancelled: "given up"
         case .tls(let detail): "TLS: \(detail)"
+        case .proxy(let detail): "the proxy on the way: \(detail)"
         }
     }
 }
