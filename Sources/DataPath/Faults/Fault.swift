@@ -42,7 +42,8 @@ public struct Fault: Error, Sendable, Equatable {
         // The caller's request.
         case malformedRequest, unknownTransferCoding, unsupportedVersion, slowHead, slowBody, longTarget, bigHead,
             bigBody
-        case unsafePath, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused, incompleteBody
+        case unsafePath, unsignable, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused,
+            incompleteBody
         case originFormRefused, destinationRefused
         case subjectMissing, subjectRefused
         case callerTokenRefused, proxyTokenRefused
@@ -70,7 +71,8 @@ public struct Fault: Error, Sendable, Equatable {
         switch kind {
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
             .bigHead, .bigBody,
-            .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite, .connectRefused,
+            .unsafePath, .unsignable, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite,
+            .connectRefused,
             .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused,
             .callerTokenRefused, .proxyTokenRefused,
             .resourceMissing:

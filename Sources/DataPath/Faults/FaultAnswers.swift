@@ -28,6 +28,8 @@ extension Fault {
             .init(400, "incomplete-body", "The request body ended early", closes: true)
         case .unsafePath:
             .init(400, "unsafe-path", "The path is ambiguous", "http_request_error")
+        case .unsignable:
+            .init(400, "unsignable-request", "The request cannot be signed", "http_request_error")
         case .unknownTransferCoding:
             .init(501, "unknown-transfer-coding", "The transfer coding is not known", closes: true)
         case .unsupportedVersion:

@@ -17,7 +17,8 @@ extension Fault.Kind {
             "upstream-down"
         case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .outOfMemory: "limits-reached"
         case .malformedRequest, .unknownTransferCoding, .unsupportedVersion, .slowHead, .slowBody, .longTarget,
-            .bigHead, .bigBody, .unsafePath, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite,
+            .bigHead, .bigBody, .unsafePath, .unsignable, .traceRefused, .noRoute, .callerRefused, .misdirected,
+            .crossSite,
             .connectRefused, .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing,
             .subjectRefused, .callerTokenRefused, .proxyTokenRefused, .resourceMissing, .resourceDenied,
             .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamOffersNoUpgrade, .loopDetected,

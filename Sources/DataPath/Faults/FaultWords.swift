@@ -13,6 +13,8 @@ extension Fault.Kind {
         case .incompleteBody: "The request's body ended before its announced length, or its chunks are not valid."
         case .unsafePath:
             "The path has dots, doubled or encoded slashes, or reads as another route's path to servers that are less exact than the gateway."
+        case .unsignable:
+            "The route signs requests, and this one is of a kind that is not signed: the detail in the answer says which."
         case .unknownTransferCoding: "The request has a transfer coding other than chunked."
         case .unsupportedVersion: "The request is of a version of HTTP that is not served."
         case .slowHead: "The request's head did not arrive within limits.head_timeout."
@@ -96,6 +98,7 @@ extension Fault.Kind {
         switch self {
         case .malformedRequest, .incompleteBody: "Correct the caller: the detail in the answer says what is wrong."
         case .unsafePath: "Correct the caller, or set paths: raw on the route if the upstream needs such paths."
+        case .unsignable: "Have the caller send the request plainly, without a signature of its own."
         case .unknownTransferCoding: "Have the caller send chunked or Content-Length."
         case .unsupportedVersion: "Have the caller speak HTTP/1.0, 1.1 or 2."
         case .slowHead: "Look at the caller and the network between; else raise limits.head_timeout."

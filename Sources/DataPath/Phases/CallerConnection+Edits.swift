@@ -45,14 +45,20 @@ extension CallerConnection {
         return made
     }
 
-    /// The ready line as it is, or the token out of it in the route's own line, parameter or cookie; nil when that is too long. A cut
-    /// line would be sent without the credential's end, and swallow the field behind it.
-    func credential(around ready: UnsafeRawBufferPointer, of route: RoutePlan) -> UnsafeRawBufferPointer? {
+    /// The ready line as it is, or the token out of it in the route's own line, parameter or cookie.
+    ///
+    /// - Throws: where that is too long: a cut line would be sent without the credential's end, and swallow the field behind it.
+    func credential(
+        around ready: UnsafeRawBufferPointer, of route: RoutePlan
+    ) throws(Fault) -> UnsafeRawBufferPointer {
         if route.identity?.signs == true, let signer = route.identity?.signer {
-            return signature(by: signer, with: ready, of: route)
+            return try signature(by: signer, with: ready, of: route)
         }
         guard let injection = route.injection, let identity = route.identity else { return ready }
-        guard ready.count >= identity.linePrefix + 2 else { return injection.place == .header ? ready : nil }
+        guard ready.count >= identity.linePrefix + 2 else {
+            guard injection.place == .header else { throw .credentialMisfit }
+            return ready
+        }
         let token = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
         var cursor = OutputCursor(buffers.credential)
         cursor.append(injection.before.span)
@@ -62,7 +68,8 @@ extension CallerConnection {
         case .cookie: writeCookieValue(token.octets, into: &cursor)
         }
         cursor.append(injection.after.span)
-        return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
+        guard !cursor.overflowed else { throw .credentialMisfit }
+        return cursor.written(in: buffers.credential)
     }
 
     // MARK: - Toward the caller
@@ -113,6 +120,15 @@ extension CallerConnection {
         cursor.append(
             milliseconds: exchange.record.firstByteAt &- min(exchange.record.sentAt, exchange.record.firstByteAt))
         cursor.append("\r\n")
+    }
+}
+
+extension Fault {
+    /// The credential that would be sent is not the whole one.
+    static var credentialMisfit: Fault {
+        Fault(
+            .identityMisconfigured,
+            detail: "the credential cannot be computed, or does not fit the place that the route has for it")
     }
 }
 

@@ -36,20 +36,26 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
-                guard isAudited(on: route, generation: token.generation) else { return refuseUnaudited(upstream) }
-                guard let line = self.credential(around: token.bytes, of: route) else { return Self.oversized }
-                composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+                guard isAudited(on: route, generation: token.generation) else {
+                    return refuse(.unaudited, before: upstream)
+                }
+                do throws(Fault) {
+                    let line = try credential(around: token.bytes, of: route)
+                    composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+                } catch { return refuse(error, before: upstream) }
             }
         } else {
             let carried = exchange.token.carried
             if case .carried(_, let generation) = exchange.machine.credential, let carried {
-                guard isAudited(on: route, generation: generation) else { return refuseUnaudited(upstream) }
-                let fits = carried.withBytes { ready in
-                    guard let line = self.credential(around: ready, of: route) else { return false }
-                    composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
-                    return true
+                guard isAudited(on: route, generation: generation) else {
+                    return refuse(.unaudited, before: upstream)
                 }
-                guard fits else { return Self.oversized }
+                do throws(Fault) {
+                    try carried.withBytes { ready throws(Fault) in
+                        let line = try credential(around: ready, of: route)
+                        composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+                    }
+                } catch { return refuse(error, before: upstream) }
             } else {
                 composeHead(route: route, credential: nil, asFields: asFields, into: &cursor)
             }
@@ -103,9 +109,9 @@ extension CallerConnection {
     }
 
     /// Its connection serves the next request: thousands of refusals are no reason to connect thousands of times.
-    private func refuseUnaudited(_ upstream: UpstreamConnection) -> Exchange.Action {
+    private func refuse(_ fault: Fault, before upstream: UpstreamConnection) -> Exchange.Action {
         giveBack(upstream)
-        return .fault(Fault(.auditUnavailable, retryAfter: 1))
+        return .fault(fault)
     }
 
     /// Where nothing was sent on it, the next request can have it.
@@ -113,13 +119,6 @@ extension CallerConnection {
         guard upstream.isUntouched else { return }
         exchange.upstream = nil
         upstream.group.give(upstream)
-    }
-
-    private static var oversized: Exchange.Action {
-        .fault(
-            Fault(
-                .identityMisconfigured,
-                detail: "the credential cannot be computed, or does not fit the place that the route has for it"))
     }
 
     /// - Parameter asFields: into `buffers.outgoing` and not into `cursor`.
@@ -367,4 +366,8 @@ extension CallerConnection {
         guard let block, block.count - exchange.request.headLength < buffers.blockSize else { return false }
         return growBlock(to: exchange.request.headLength + 2 * buffers.blockSize)
     }
+}
+
+extension Fault {
+    fileprivate static var unaudited: Fault { Fault(.auditUnavailable, retryAfter: 1) }
 }

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import HTTP1
 internal import Handshakes
+internal import Octets
 internal import Reactor
 internal import TLS
 internal import Telemetry
@@ -9,16 +10,18 @@ internal import World
 /// Credentials that are computed for each request. An exception to the law against allocation on a hit: a signature is made of its
 /// request, so nothing of it can be ready; its work is bounded by the head and by what the configuration wrote.
 extension CallerConnection {
-    /// The field lines of the signature; nil where it cannot be made or is too long.
+    /// The field lines of the signature.
     ///
     /// The signer reads the head as it will be sent: the head is written once without a credential, so that no edit of the route can come
     /// between the signature and what it signs.
+    /// - Throws: where it cannot be made or is too long.
     func signature(
         by signer: any RequestSigner, with ready: UnsafeRawBufferPointer, of route: RoutePlan
-    ) -> UnsafeRawBufferPointer? {
-        guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { return nil }
+    ) throws(Fault) -> UnsafeRawBufferPointer {
+        guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { throw .credentialMisfit }
         let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
-        guard var request = requestToSign(on: route) else { return nil }
+        guard var request = requestToSign(on: route) else { throw .credentialMisfit }
+        request.replaced = replacedFields(signer.fieldNames)
         if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
             request.keys = data.proofKeys
@@ -28,23 +31,40 @@ extension CallerConnection {
         if let function = signer.bodyHash(answering: request.serverNonce) {
             request.bodyDigest = bodyDigest(by: function)
         }
+        let signature: RequestSignature
         do throws(SigningFault) {
-            let signature = try signer.sign(
+            signature = try signer.sign(
                 request, with: material, wallSeconds: loop.kernel.wallMilliseconds() / 1000,
                 entropy: data.random.bytes(16))
-            if identity.answersNonces { noteAnswer(signature.answer, on: route) }
-            let lines = signature.fields.reduce(into: [UInt8]()) { lines, field in
-                lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
-            }
-            var cursor = OutputCursor(buffers.credential)
-            cursor.append(lines.span)
-            return cursor.overflowed ? nil : cursor.written(in: buffers.credential)
         } catch {
+            guard !error.isCallers else { throw Fault(.unsignable, detail: error.reason) }
             data.events.warn(
                 "request cannot be signed",
                 [LogField("route", .name(route.name)), LogField("reason", .name(error.reason))] + correlationFields)
-            return nil
+            throw .credentialMisfit
         }
+        if identity.answersNonces { noteAnswer(signature.answer, on: route) }
+        let lines = signature.fields.reduce(into: [UInt8]()) { lines, field in
+            lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
+        }
+        var cursor = OutputCursor(buffers.credential)
+        cursor.append(lines.span)
+        guard !cursor.overflowed else { throw .credentialMisfit }
+        return cursor.written(in: buffers.credential)
+    }
+
+    /// The caller's fields of these names, which the signer writes.
+    /// - Precondition: `data.requestHead` is the request's.
+    private func replacedFields(_ names: [String]) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        for index in 0..<data.requestHead.fieldCount {
+            let field = data.requestHead[index]
+            let name = input[field.name]
+            guard names.contains(where: { name.matches($0) }) else { continue }
+            fields.append(
+                (String(decoding: name, as: UTF8.self), String(decoding: input[field.value], as: UTF8.self)))
+        }
+        return fields
     }
 
     /// The request as the upstream will see it.

@@ -42,7 +42,7 @@ struct DigestSigner: RequestSigner {
     ) throws(SigningFault) -> RequestSignature {
         guard let nonce = request.serverNonce as? DigestNonce,
             let answer = try DigestAnswer(
-                to: nonce, under: settings, method: request.method, target: Self.target(request.target),
+                to: nonce, under: settings, method: request.method, target: request.originForm,
                 bodyDigest: request.bodyDigest, password: password, entropy: entropy)
         else { return RequestSignature([]) }
         return RequestSignature(
@@ -52,13 +52,6 @@ struct DigestSigner: RequestSigner {
     func review(_ answer: UpstreamAnswer, to answered: NonceAnswer) -> NonceReview {
         guard let nonce = answered.nonce as? DigestNonce else { return .nothing }
         return nonce.review(answer.values(of: "Authentication-Info"), to: answered)
-    }
-
-    /// The target as a server receives it, also where a proxy between is told the whole URL.
-    private static func target(_ url: [UInt8]) -> [UInt8] {
-        guard url.first != UInt8(ascii: "/"), let scheme = url.firstRange(of: Array("://".utf8)) else { return url }
-        let rest = url[scheme.upperBound...]
-        return Array(rest[(rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex)...])
     }
 }
 

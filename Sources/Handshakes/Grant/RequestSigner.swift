@@ -47,6 +47,8 @@ public struct RequestToSign: Sendable {
     public var target: [UInt8]
     /// Fields that reach the upstream, the signed ones not among them.
     public var headers: [(name: String, value: String)]
+    /// The caller's own fields under names that the signer writes; none of them reaches the upstream.
+    public var replaced: [(name: String, value: String)] = []
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
     public var bodyDigest: [UInt8]?
     /// The last nonce of the upstream's origin, where that is the signer's rule.
@@ -65,12 +67,26 @@ public struct RequestToSign: Sendable {
         self.headers = headers
         self.bodyDigest = bodyDigest
     }
+
+    /// The target as a server receives it, also where a proxy between is told the whole URL.
+    var originForm: [UInt8] {
+        guard target.first != UInt8(ascii: "/"), let scheme = target.firstRange(of: Array("://".utf8)) else {
+            return target
+        }
+        let rest = target[scheme.upperBound...]
+        return Array(rest[(rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex)...])
+    }
 }
 
 /// Why a request cannot be signed. Safe text, never a value.
 public struct SigningFault: Error, Sendable, Equatable {
     /// A clause for a sentence.
     public var reason: String
+    /// The request itself is not one that can be signed: its caller is told the reason.
+    public var isCallers: Bool
     /// - Parameter reason: holds no value of the request.
-    public init(_ reason: String) { self.reason = reason }
+    public init(_ reason: String, isCallers: Bool = false) {
+        self.reason = reason
+        self.isCallers = isCallers
+    }
 }
