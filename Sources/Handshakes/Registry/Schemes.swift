@@ -3,9 +3,9 @@ public import Configuration
 /// The schemes that an identity may have, in the order of `cardea schema`.
 package enum Schemes {
     package static let all: [any Scheme.Type] = [
-        StaticScheme.self, BasicScheme.self, DigestScheme.self, ClientCertificateScheme.self, OAuth2Scheme.self,
-        OAMWebGateScheme.self,
-        OAMOAuthScheme.self, MobileFirstScheme.self, MobileHubScheme.self, AdobePassScheme.self, RecipeScheme.self,
+        StaticScheme.self, BasicScheme.self, DigestScheme.self, AWSSigV4Scheme.self, ClientCertificateScheme.self,
+        OAuth2Scheme.self, OAMWebGateScheme.self, OAMOAuthScheme.self, MobileFirstScheme.self, MobileHubScheme.self,
+        AdobePassScheme.self, RecipeScheme.self,
     ]
 }
 

@@ -1,0 +1,49 @@
+internal import Configuration
+
+/// `aws_sigv4`: requests signed by AWS Signature Version 4, in the form that puts the signature into a header field.
+struct AWSSigV4Scheme: Scheme {
+    static let key = KeySpec(AWSSigV4Settings.block)
+
+    let settings: AWSSigV4Settings
+    /// The fields beside `Authorization`.
+    var writtenFields: [String] { AWSSigV4Signer.names.dropFirst().map { $0.lowercased() } }
+
+    init(_ keys: BlockReader, of identity: SchemeOwner) { settings = AWSSigV4Settings(keys) }
+
+    func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        if keys.has("inject") {
+            keys.error(
+                "'inject' of \(keys.place): 'aws_sigv4' writes Authorization, whose place its protocol names",
+                at: "inject")
+        }
+        guard let to = route.to else { return }
+        if settings.payload == .unsigned, to.origin.isCleartext, !to.origin.isLoopback {
+            keys.warn(
+                "\(keys.place): bodies are neither signed nor encrypted; use https:, or 'payload: signed' of identity '\(identity.name)'",
+                at: "to")
+        }
+        let host: String? =
+            switch route.host {
+            case .upstream: to.origin.host
+            case .name(let name): name
+            // A caller must not choose the service that a request is signed for.
+            case .caller: nil
+            }
+        let scope = settings.scope(at: host ?? "")
+        for (key, value) in [("service", scope.service), ("region", scope.region)] where value == nil {
+            let place = host.map { "its host '\($0)' does not say it" } ?? "'host: caller' leaves it to the caller"
+            keys.error("\(keys.place) needs '\(key)' of identity '\(identity.name)': \(place)", at: "to")
+        }
+        if AWSSigV4Path(scope.service ?? "") == .asItStands, route.paths != .raw {
+            keys.error(
+                "\(keys.place) needs 'paths: raw': keys of S3 may have any path, and 'strict' refuses some of them",
+                at: keys.has("paths") ? "paths" : "to")
+        }
+    }
+
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
+        AWSSigV4Handshake(settings: settings)
+    }
+
+    func traits(of identity: Identity) -> SchemeTraits { SchemeTraits(.fixed) }
+}
