@@ -101,16 +101,19 @@ extension CallerConnection {
     private func connect(fresh: Bool) -> Exchange.Action {
         guard let route = exchange.route else { return .none }
         var fresh = fresh
-        if exchange.upstream != nil, exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
-        let isReusable = canReuseHeldAnswer()
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        if isReusable, exchange.nonces != nil, let connection = connectionOfNonce() {
-            connection.goOn()
-            expectNothing()
-            return exchange.machine.on(.connected)
+        // The request goes out once more.
+        if exchange.upstream != nil {
+            if exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
+            let isReusable = canReuseHeldAnswer()
+            if isReusable, let connection = connectionOfNonce() {
+                connection.goOn()
+                expectNothing()
+                return exchange.machine.on(.connected)
+            }
+            releaseUpstream(reusable: isReusable)
         }
-        releaseUpstream(reusable: isReusable)
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
         if exchange.nonces != nil, mistrustsConnections { fresh = true }
