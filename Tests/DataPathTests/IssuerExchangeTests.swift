@@ -296,7 +296,7 @@ import Testing
         #expect(peers[1].takeText() == "CONNECT issuer.test:9100 HTTP/1.1\r\nHost: issuer.test:9100\r\n\r\n")
         peers[1].send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
         play.scene.settle()
-        #expect(play.fault == IssuerFault(.tls("the proxy answered CONNECT with 403"), provablyUnsent: true))
+        #expect(play.fault == IssuerFault(.proxy("the proxy answered CONNECT with 403"), provablyUnsent: true))
         #expect(peers.allSatisfy { $0.isClosed })
         play.end()
     }

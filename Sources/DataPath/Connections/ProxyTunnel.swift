@@ -77,13 +77,3 @@ struct ProxyTunnel: ~Copyable {
         return passed <= Self.longestRest ? (length, rest.isComplete) : nil
     }
 }
-
-/// A box for the machine: a class cannot hold what is noncopyable and optional.
-final class ProxyTunnelBox {
-    var machine = ProxyTunnel()
-    /// The body of a refusal is passed over; an answer to its challenge follows.
-    var isInRest = false
-    var attempt: ProxyAttempt
-
-    init(_ attempt: ProxyAttempt = ProxyAttempt()) { self.attempt = attempt }
-}

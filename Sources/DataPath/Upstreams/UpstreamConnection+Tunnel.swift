@@ -99,3 +99,13 @@ extension UpstreamConnection {
         redial([address])
     }
 }
+
+/// A box for the machine: a class cannot hold what is noncopyable and optional.
+final class ProxyTunnelBox {
+    var machine = ProxyTunnel()
+    /// The body of a refusal is passed over; an answer to its challenge follows.
+    var isInRest = false
+    var attempt: ProxyAttempt
+
+    init(_ attempt: ProxyAttempt = ProxyAttempt()) { self.attempt = attempt }
+}
