@@ -36,24 +36,16 @@ extension CallerConnection {
             case .miss: withdrawn = slot
             case .hit(let token), .refreshDue(let token):
                 exchange.machine.spliced(generation: token.generation)
-                guard isAudited(on: route, generation: token.generation) else {
-                    return refuse(.unaudited, before: upstream)
-                }
                 do throws(Fault) {
-                    let line = try credential(around: token.bytes, of: route)
-                    composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+                    try splice(token.bytes, token.generation, on: route, asFields: asFields, into: &cursor)
                 } catch { return refuse(error, before: upstream) }
             }
         } else {
             let carried = exchange.token.carried
             if case .carried(_, let generation) = exchange.machine.credential, let carried {
-                guard isAudited(on: route, generation: generation) else {
-                    return refuse(.unaudited, before: upstream)
-                }
                 do throws(Fault) {
                     try carried.withBytes { ready throws(Fault) in
-                        let line = try credential(around: ready, of: route)
-                        composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+                        try splice(ready, generation, on: route, asFields: asFields, into: &cursor)
                     }
                 } catch { return refuse(error, before: upstream) }
             } else {
@@ -101,6 +93,18 @@ extension CallerConnection {
         return input[field].elementsEqual("trailers".utf8)
     }
 
+    /// Writes the head with its credential. The use is noted when there is something to be used: a request that cannot be signed, or that
+    /// waits for a nonce, uses nothing.
+    @inline(__always)
+    private func splice(
+        _ ready: UnsafeRawBufferPointer, _ generation: UInt64, on route: RoutePlan, asFields: Bool,
+        into cursor: inout OutputCursor
+    ) throws(Fault) {
+        let line = try credential(around: ready, of: route)
+        guard line.isEmpty || isAudited(on: route, generation: generation) else { throw .unaudited }
+        composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
+    }
+
     /// Takes a place in the audit log, where there is one, before the credential is added.
     @inline(__always)
     private func isAudited(on route: RoutePlan, generation: UInt64) -> Bool {
@@ -116,7 +120,10 @@ extension CallerConnection {
 
     /// Where nothing was sent on it, the next request can have it.
     private func giveBack(_ upstream: UpstreamConnection) {
-        guard upstream.isUntouched else { return }
+        guard
+            upstream.isUntouched
+                || upstream.mayBeReused(answerComplete: true, requestComplete: true, persistent: true)
+        else { return }
         exchange.upstream = nil
         upstream.group.give(upstream)
     }

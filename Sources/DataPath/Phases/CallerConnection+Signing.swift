@@ -20,8 +20,8 @@ extension CallerConnection {
     ) throws(Fault) -> UnsafeRawBufferPointer {
         guard let identity = route.identity, ready.count >= identity.linePrefix + 2 else { throw .credentialMisfit }
         let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
-        guard var request = requestToSign(on: route) else { throw .credentialMisfit }
-        request.replaced = replacedFields(signer.fieldNames)
+        var request = try requestToSign(on: route)
+        request.received = receivedFields(signer.readFields)
         if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
             request.keys = data.proofKeys
@@ -53,9 +53,9 @@ extension CallerConnection {
         return cursor.written(in: buffers.credential)
     }
 
-    /// The caller's fields of these names, which the signer writes.
+    /// The caller's fields of these names, as they came.
     /// - Precondition: `data.requestHead` is the request's.
-    private func replacedFields(_ names: [String]) -> [(name: String, value: String)] {
+    private func receivedFields(_ names: [String]) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for index in 0..<data.requestHead.fieldCount {
             let field = data.requestHead[index]
@@ -68,17 +68,17 @@ extension CallerConnection {
     }
 
     /// The request as the upstream will see it.
-    private func requestToSign(on route: RoutePlan) -> RequestToSign? {
+    private func requestToSign(on route: RoutePlan) throws(Fault) -> RequestToSign {
         var cursor = OutputCursor(buffers.scratch)
         composeHead(route: route, credential: nil, into: &cursor)
-        guard !cursor.overflowed else { return nil }
+        guard !cursor.overflowed else { throw Fault(.bigHead) }
         let bytes = cursor.written(in: buffers.scratch)
         // A head of its own: the loop's scratch stays the caller's.
-        let limits = data.limits.heads.forOwnHead
+        let limits = HeadLimits(ofOwn: bytes)
         var head = RequestHead(maxFields: limits.fields)
-        do throws(HeadFault) {
-            guard try head.parse(bytes.octets, limits: limits) == bytes.count else { return nil }
-        } catch { return nil }
+        let length: Int?
+        do throws(HeadFault) { length = try head.parse(bytes.octets, limits: limits) } catch { throw .unreadableHead }
+        guard length == bytes.count else { throw .unreadableHead }
         func text(_ range: ByteRange) -> String { String(decoding: bytes[range], as: UTF8.self) }
         var headers: [(name: String, value: String)] = []
         for index in 0..<head.fieldCount { headers.append((text(head[index].name), text(head[index].value))) }
@@ -110,8 +110,16 @@ extension CallerConnection {
 }
 
 extension HeadLimits {
-    /// Our own fields stand in it beside the caller's.
-    fileprivate var forOwnHead: HeadLimits {
-        HeadLimits(headSize: headSize * 2, fields: fields + 128, target: headSize * 2)
+    /// Our own fields stand in it beside the caller's: the buffer that it was written to is what bounds them.
+    fileprivate init(ofOwn head: UnsafeRawBufferPointer) {
+        let lines = head.count { $0 == 0x0A }
+        self.init(headSize: head.count, fields: lines, target: head.count)
+    }
+}
+
+extension Fault {
+    /// The one way to it is a caller of HTTP/1.0 that names no host, where the route wants the caller's own.
+    fileprivate static var unreadableHead: Fault {
+        Fault(.unsignable, detail: "its head names no host, or cannot be read as it would be sent")
     }
 }

@@ -20,11 +20,11 @@ extension AWSSigV4Path {
     /// - Returns: nil where an escape is broken, so that the server would read another path than is signed.
     func canonical(_ path: ArraySlice<UInt8>) -> [UInt8]? {
         var result: [UInt8] = []
+        guard let key = PercentEncoding.decode(path) else { return nil }
         switch self {
         case .asItStands:
             // Servers decode the path before they encode it, so a key whose caller leaves `(` as it is, or escapes what needs no escape,
             // has the same form.
-            guard let key = PercentEncoding.decode(path) else { return nil }
             result.reserveCapacity(path.count)
             for byte in key { result.appendPathOctet(byte) }
         case .normalised:
@@ -69,7 +69,11 @@ struct AWSSigV4Query: Sendable, Equatable {
 
     /// Whether somebody has signed the URL itself, for whoever has it.
     var isPresigned: Bool {
-        parameters.contains { $0.name.matches("X-Amz-Signature") || $0.name.matches("X-Amz-Algorithm") }
+        parameters.contains { parameter in
+            ["X-Amz-Signature", "X-Amz-Algorithm", "X-Amz-Credential", "AWSAccessKeyId"].contains {
+                parameter.name.matches($0)
+            }
+        }
     }
 
     /// Each name and value encoded in one way, with `=` between, sorted by name and then by value.

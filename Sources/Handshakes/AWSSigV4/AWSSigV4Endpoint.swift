@@ -24,7 +24,7 @@ struct AWSSigV4Endpoint: Sendable, Equatable {
             service = String(last)
         } else if last == "s3-accelerate" {
             service = "s3"
-        } else if last.hasPrefix("s3-"), last.dropFirst(3).isRegion {
+        } else if last.hasPrefix("s3-"), !last.hasPrefix("s3-website"), last.dropFirst(3).isRegion {
             (service, region) = ("s3", String(last.dropFirst(3)))
         } else if suffix == Self.suffixes[0], last == "s3" || labels.count == 1 && Self.ofOneRegion.contains(last) {
             (service, region) = (String(last), "us-east-1")
@@ -49,6 +49,8 @@ struct AWSSigV4Endpoint: Sendable, Equatable {
         case "iot", "sso", "connect": return isAlone ? String(label) : nil
         case "pinpoint": return isAlone ? "mobiletargeting" : nil
         case "marketplace": return isAlone ? nil : "aws-marketplace"
+        // `maps.geo` and its kin are services of their own.
+        case "geo": return isAlone ? "geo" : "geo-\(labels[labels.count - 2])"
         // Directory buckets want sessions of their own, and websites take no signature.
         case _ where label.hasPrefix("s3express") || label.hasPrefix("s3-website"): return nil
         default: return signed[label] ?? String(label)
@@ -58,7 +60,12 @@ struct AWSSigV4Endpoint: Sendable, Equatable {
     /// Names that are signed, where they are not those in hosts; made from botocore's list of services.
     private static let signed: [Substring: String] = [
         "account-access-runtime": "account-access", "agent-registry-control": "agent-registry",
-        "agreement-marketplace": "aws-marketplace", "appconfigdata": "appconfig", "appstream2": "appstream",
+        "agreement-marketplace": "aws-marketplace", "aos": "es", "appconfigdata": "appconfig",
+        "appstream2": "appstream", "appsync-api": "appsync", "aps-workspaces": "aps",
+        "catalog-marketplace": "aws-marketplace", "efs": "elasticfilesystem",
+        "entitlement-marketplace": "aws-marketplace", "git-codecommit": "codecommit", "kafka-api": "kafka",
+        "metering-marketplace": "aws-marketplace", "streams-dynamodb": "dynamodb", "timestream-ingest": "timestream",
+        "timestream-query": "timestream", "transcribestreaming": "transcribe",
         "bedrock-agent": "bedrock", "bedrock-agent-runtime": "bedrock",
         "bedrock-agentcore-control": "bedrock-agentcore", "bedrock-data-automation": "bedrock",
         "bedrock-data-automation-runtime": "bedrock", "bedrock-runtime": "bedrock", "cassandra-streams": "cassandra",

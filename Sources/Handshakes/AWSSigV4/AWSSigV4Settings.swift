@@ -44,6 +44,10 @@ struct AWSSigV4Settings: Sendable, Equatable {
         self.init(service: keys.text("service"), region: keys.text("region"))
         payload = keys.word("payload")
         hasSessionToken = keys.has("session_token")
+        for (key, value) in [("service", service), ("region", region)] {
+            guard let value, value != value.lowercased() || value.hasSuffix(".") else { continue }
+            keys.refuse(key, "must be in lower case, as it is signed")
+        }
     }
 
     /// The service and the region of a request's signature: those that are written, or else those that the host names.

@@ -8,6 +8,12 @@ struct AWSSigV4Signer: RequestSigner {
     static let names = ["Authorization", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token"]
 
     var fieldNames: [String] { Self.names }
+    /// What a caller announces of its body or brings as its credential counts also where it does not reach the upstream.
+    var readFields: [String] { Self.names + Self.chunkFields + Self.credentialFields }
+
+    private static let chunkFields = ["X-Amz-Decoded-Content-Length", "X-Amz-Trailer", "Content-Encoding"]
+    /// Parts of a signature in the query, which some servers read out of fields, too.
+    private static let credentialFields = ["X-Amz-Credential", "X-Amz-Signature", "X-Amz-S3session-Token"]
     var readsBody: Bool { settings.payload == .signed }
 
     func sign(
@@ -15,6 +21,10 @@ struct AWSSigV4Signer: RequestSigner {
     ) throws(SigningFault) -> RequestSignature {
         guard let key = AWSSigV4AccessKey(Secret(material)) else { throw SigningFault("the access key cannot be read") }
         try Self.refuseChunks(request)
+        guard
+            !request.received.contains(where: { field in Self.credentialFields.contains { field.name.utf8.matches($0) }
+            })
+        else { throw SigningFault("it brings a part of a signature of its own", isCallers: true) }
         let (path, query) = try Self.parts(of: request.originForm)
         guard !query.isPresigned else {
             throw SigningFault("its URL is presigned, and the gateway signs requests itself", isCallers: true)
@@ -69,10 +79,10 @@ struct AWSSigV4Signer: RequestSigner {
 
     /// A body of chunks with signatures of their own would be stored with them, once the field that announces it is ours.
     private static func refuseChunks(_ request: RequestToSign) throws(SigningFault) {
-        let isChunked = request.replaced.contains { name, value in
+        let isChunked = request.received.contains { name, value in
             name.utf8.matches("X-Amz-Content-Sha256") && value.uppercased().hasPrefix("STREAMING-")
         }
-        let isAnnounced = request.headers.contains { name, value in
+        let isAnnounced = request.received.contains { name, value in
             name.utf8.matches("X-Amz-Decoded-Content-Length") || name.utf8.matches("X-Amz-Trailer")
                 || name.utf8.matches("Content-Encoding") && value.lowercased().contains("aws-chunked")
         }

@@ -6,6 +6,8 @@ public import TLS
 public protocol RequestSigner: Sendable {
     /// Every field that it writes, in any case of letters; what a caller sent under these names does not pass.
     var fieldNames: [String] { get }
+    /// Fields of the caller's that it looks at as they came, in any case of letters.
+    var readFields: [String] { get }
     /// Whether it needs the digest of the body, so that the body must be there before the head goes out.
     var readsBody: Bool { get }
     /// Which nonces of the upstream are handed to it.
@@ -29,6 +31,8 @@ public protocol RequestSigner: Sendable {
 }
 
 extension RequestSigner {
+    /// A signer that does not say otherwise looks at what will be sent alone.
+    public var readFields: [String] { [] }
     /// A signer that does not say otherwise takes no nonces from answers.
     public var nonceRule: NonceRule { .none }
     /// A signer that does not say otherwise takes SHA-256 where it reads the body.
@@ -47,8 +51,8 @@ public struct RequestToSign: Sendable {
     public var target: [UInt8]
     /// Fields that reach the upstream, the signed ones not among them.
     public var headers: [(name: String, value: String)]
-    /// The caller's own fields under names that the signer writes; none of them reaches the upstream.
-    public var replaced: [(name: String, value: String)] = []
+    /// The caller's own fields of the signer's `readFields`, as they came.
+    public var received: [(name: String, value: String)] = []
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
     public var bodyDigest: [UInt8]?
     /// The last nonce of the upstream's origin, where that is the signer's rule.
