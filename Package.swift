@@ -44,6 +44,8 @@ let package = Package(
     targets: [
         // C shims: each is imported by exactly one module of the gateway. The lab uses libraries directly.
         .target(name: "CLinux"),
+        // The ABI of MIT's GSSAPI, declared here because the library is opened at run time and its headers need not be installed.
+        .target(name: "CGSSAPI"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -64,10 +66,13 @@ let package = Package(
         module("Reactor", ["CLinux", "Numbers", "Octets", "Telemetry", "World"]),
         module("TLS", ["COpenSSL", "Octets", "World"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
+        module("GSSAPI", ["CGSSAPI", "World"]),
         module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens", "World"]),
         module("Audit", ["Numbers", "Octets", "TLS", "Telemetry", "World"]),
         module("Fleet", ["Numbers", "Octets", "TLS", "World"]),
-        module("Handshakes", ["CZlib", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
+        module(
+            "Handshakes",
+            ["CZlib", "GSSAPI", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
         module(
             "DataPath",
             [
@@ -126,6 +131,7 @@ let package = Package(
         tests("Reactor", ["CLinux", "ScriptedKernel", "Telemetry", "World"]),
         tests("TLS", ["COpenSSL", "Octets", "TemporaryFolder", "World"]),
         tests("HTTP2", ["CNghttp2", "HTTP1"]),
+        tests("GSSAPI"),
         tests("TokenStore", ["GoldenFiles", "Octets", "ScriptedWorld", "TLS", "TemporaryFolder"]),
         tests("Audit", ["Octets", "ScriptedWorld", "Telemetry", "TLS", "TemporaryFolder", "World"]),
         tests(

@@ -13,10 +13,13 @@ enum Arrows {
         "Reactor": ["CLinux", "Numbers", "Telemetry", "World"],
         "TLS": ["COpenSSL", "World"],
         "HTTP2": ["CNghttp2", "HTTP1"],
+        "GSSAPI": ["CGSSAPI", "World"],
         "TokenStore": ["CSQLite", "TLS", "Tokens", "World"],
         "Audit": ["Numbers", "TLS", "Telemetry", "World"],
         "Fleet": ["Numbers", "TLS", "World"],
-        "Handshakes": ["CZlib", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials"],
+        "Handshakes": [
+            "CZlib", "GSSAPI", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials",
+        ],
         "DataPath": [
             "Audit", "Numbers", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS",
             "Handshakes",

@@ -37,6 +37,10 @@ enum Seams {
         "Sources/World/TimeSource.swift": Implementation(
             ["clock_gettime(", "nanosleep("], "the clocks outside the loops"),
         "Sources/World/WorkerThread.swift": Implementation(["pthread_create("], "the one that makes threads"),
+        "Sources/GSSAPI/Worker/GSSMonitor.swift": Implementation(
+            ["clock_gettime(", "pthread_cond_timedwait("], "the deadlines of calls that a library never ends"),
+        "Sources/GSSAPI/Worker/GSSWorkerCore.swift": Implementation(
+            ["WorkerThread("], "the threads on which Kerberos may block"),
         "Sources/TLS/OpenSSL/SystemRandom.swift": Implementation(["RAND_bytes(", "getrandom("], "the randomness"),
         "Sources/CLinux/include/shim.h": Implementation(
             ["clock_gettime(", "cardea_boottime(", "cardea_wall_milliseconds(", "poll("],

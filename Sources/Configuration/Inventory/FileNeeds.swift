@@ -154,6 +154,9 @@ extension Configuration {
             if FileReader.isDirectory(file) { needs.add(file, .read) }
         }
         for secret in secrets { needs.add(secret.reference, environment: environment) }
+        for identity in identities {
+            for path in identity.scheme.files(environment: environment) { needs.add(file: path) }
+        }
         for key in clientKeys { needs.add(file: key.files.certificate) }
         for tls in clientTLS {
             for case .file(let path) in tls.authorities { needs.add(file: path) }

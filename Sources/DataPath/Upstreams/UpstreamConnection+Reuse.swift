@@ -10,6 +10,8 @@ extension UpstreamConnection {
         // A stream carries one request; its shared connection is reused without being given back.
         guard state == .busy, shared == nil else { return false }
         guard answerComplete, requestComplete, persistent else { return false }
+        // It has been authenticated as somebody.
+        guard !group.plan.isBound else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }
         guard !hasPending, !outputLost else { return false }
@@ -18,7 +20,7 @@ extension UpstreamConnection {
         // The upstream's name leads elsewhere by now.
         guard address?.isListed == true else { return false }
         // Our certificate is another one by now, or the server's may not be trusted any more.
-        guard group.isCurrent(self) else { return false }
+        guard tlsEdition == group.tls.edition else { return false }
         return isDrained()
     }
 

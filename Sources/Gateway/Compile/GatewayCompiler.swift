@@ -286,7 +286,7 @@ struct GatewayCompiler {
             endpoints: endpoints,
             trust: to.origin.scheme == .https ? identityCompiler.trust(route.tls.authorities) : nil,
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
-            clientKeys: clientKeys(of: route),
+            clientKeys: clientKeys(of: route), isBound: scheme(of: route)?.bindsConnections == true,
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
             idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
             keepTimeout: UInt64(clamping: route.timeouts.keepAlive.wholeNanoseconds),

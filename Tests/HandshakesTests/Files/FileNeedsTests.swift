@@ -76,7 +76,7 @@ import Testing
             if case .text(.path) = type { keys.insert("\(block.name).\(spec.name)") }
         }
         let known: Set = [
-            "configuration.include", "store.path", "audit.path", "admin.socket", "intercept.ca",
+            "configuration.include", "store.path", "negotiate.cache", "audit.path", "admin.socket", "intercept.ca",
             "listener_tls.certificate", "listener_tls.client_ca", "listener_tls.ocsp", "tls.certificate",
             "signing.certificate", "client_certificate.certificate", "oam_assertion.certificate",
         ]

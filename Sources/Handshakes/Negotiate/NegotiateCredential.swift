@@ -1,0 +1,158 @@
+internal import GSSAPI
+internal import Synchronization
+
+/// The tickets of one identity, on the threads of GSSAPI.
+///
+/// MIT renews no credential that is held, so another one is acquired when half of its life is over, beside the requests, which go on with the
+/// one that is there. A KDC that is silent blocks a call for half a minute, and the library remembers nothing of that: what has failed so is
+/// not tried again at once. Neither are keys that a KDC has refused, since each attempt counts towards a lock-out.
+final class NegotiateCredential: Sendable {
+    private let source: GSSCredential.Source
+    /// The key of its jobs: one runs at a time.
+    private let name: String
+    /// Milliseconds since 1970.
+    private let clock: @Sendable () -> Int64
+    private let state = Mutex(State())
+
+    private struct State {
+        var held: GSSCredential?
+        /// The keytab as it was read last.
+        var keys: Secret?
+        var renewsAt: Int64 = 0
+        var isRenewing = false
+        /// The refusal of these keys, for the calls that wait behind it. The keeper holds back later ones.
+        var refusal: Rest?
+        /// For which servers no KDC answered. Bounded by the hosts of routes.
+        var rests: [String: Rest] = [:]
+    }
+
+    private struct Rest {
+        var until: Int64
+        var fault: GSSFault
+    }
+
+    /// Milliseconds without another try.
+    private static let rest: Int64 = 30_000
+
+    init(_ source: GSSCredential.Source, of name: String, clock: @escaping @Sendable () -> Int64) {
+        self.source = source
+        self.name = name
+        self.clock = clock
+    }
+
+    /// One for all identities, whose threads are made with the first job. They belong to no configuration, because a call that blocks
+    /// outlives any.
+    private static let worker = GSSWorker<String>(waiting: 4096, waitingOfKey: 1024)
+
+    /// A token for one request.
+    ///
+    /// - Parameter patience: milliseconds that are waited for it.
+    func token(for target: GSSTarget, within patience: Int64) async throws(GSSFault) -> [UInt8] {
+        try await run(for: "\(target)", within: patience) { () throws(GSSFault) in
+            let initiator = try GSSInitiator(self.credential(), target: target, mutual: false)
+            return try initiator.step(nil).output
+        }
+    }
+
+    /// Seconds that the tickets are still valid; nil: without an end.
+    func lifetime(within patience: Int64) async throws(GSSFault) -> UInt32? {
+        try await run(for: "", within: patience) { () throws(GSSFault) in
+            try self.credential().remainingLifetime()
+        }
+    }
+
+    /// Tickets that were had with other keys are not used any more.
+    func noteKeys(_ keys: Secret) {
+        state.withLock { state in
+            guard state.keys != keys else { return }
+            if state.keys != nil { state.held = nil }
+            state.keys = keys
+            state.refusal = nil
+        }
+    }
+
+    // MARK: - Calls
+
+    /// - Parameter purpose: tells what rests after a failure.
+    private func run<Value: Sendable>(
+        for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
+    ) async throws(GSSFault) -> Value {
+        if let rest = state.withLock({ $0.rests[purpose] }), clock() < rest.until { throw rest.fault }
+        let result: Result<Value, GSSFault> = await withCheckedContinuation { continuation in
+            Self.worker.submit(key: name, within: patience) {
+                Result { () throws(GSSFault) in try work() }
+            } completion: { outcome in
+                switch outcome {
+                case .done(let result): continuation.resume(returning: result)
+                case .tooLate:
+                    continuation.resume(returning: .failure(GSSFault(.tooLate, "no answer of a KDC in time")))
+                case .refused, .closed:
+                    continuation.resume(returning: .failure(GSSFault(.other, "too many tickets are asked for at once")))
+                }
+            }
+        }
+        do throws(GSSFault) { return try result.get() } catch {
+            note(error, for: purpose)
+            throw error
+        }
+    }
+
+    private func note(_ fault: GSSFault, for purpose: String) {
+        state.withLock { state in
+            switch fault.kind {
+            case .kdcUnreachable, .tooLate: state.rests[purpose] = Rest(until: clock() + Self.rest, fault: fault)
+            // The tickets are good all the same.
+            case .other, .serverUnknown: break
+            // Whatever was wrong with them, the next request begins with others.
+            default: state.held = nil
+            }
+        }
+    }
+
+    // MARK: - On a thread of GSSAPI
+
+    private func credential() throws(GSSFault) -> GSSCredential {
+        let now = clock()
+        let (held, renews) = state.withLock { state in
+            let renews = now >= state.renewsAt && !state.isRenewing
+            if state.held != nil, renews { state.isRenewing = true }
+            return (state.held, renews)
+        }
+        guard let held else { return try acquire() }
+        guard renews else { return held }
+        // A file of tickets asks no KDC.
+        if case .cache = source { return renewed() ?? held }
+        Self.worker.submit(key: "\(name), renewal", within: Self.rest) {
+            _ = self.renewed()
+        } completion: { _ in
+        }
+        return held
+    }
+
+    /// - Returns: nil where others could not be had; those that are there are good for a while yet.
+    private func renewed() -> GSSCredential? {
+        let made = try? acquire()
+        state.withLock { state in
+            state.isRenewing = false
+            if made == nil { state.renewsAt = clock() + Self.rest }
+        }
+        return made
+    }
+
+    private func acquire() throws(GSSFault) -> GSSCredential {
+        if let refusal = state.withLock({ $0.refusal }), clock() < refusal.until { throw refusal.fault }
+        do throws(GSSFault) {
+            let made = try GSSCredential(GSSLibrary.open(), source, mechanism: .spnego)
+            let half = try made.remainingLifetime().map { Int64($0) * 500 } ?? 3_600_000
+            // A file of tickets is looked at again soon: another program may have put fresher ones there.
+            let span = if case .cache = source { min(half, 60_000) } else { half }
+            state.withLock { ($0.held, $0.renewsAt) = (made, clock() + span) }
+            return made
+        } catch {
+            if [.keysWrong, .clientUnknown, .clientRevoked].contains(error.kind) {
+                state.withLock { $0.refusal = Rest(until: clock() + Self.rest, fault: error) }
+            }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,97 @@
+internal import GSSAPI
+internal import HTTP1
+internal import Octets
+
+/// `negotiate`: each request carries a token that Kerberos made for it (RFC 4559 §4), on a connection of its own.
+struct NegotiateHandshake: OneTimeHandshake {
+    let settings: NegotiateSettings
+    private let credential: NegotiateCredential
+    /// Milliseconds that a request waits for its token.
+    private let patience: Int64
+
+    /// - Throws: `.configuration` where no file is named.
+    init(_ settings: NegotiateSettings, of name: String, patience: Int64, _ world: GrantWorld) throws(GrantFailure) {
+        guard let source = settings.source else { throw .configuration(reason: "no keytab and no cache") }
+        self.settings = settings
+        self.patience = patience
+        credential = NegotiateCredential(source, of: name, clock: world.wallMilliseconds)
+    }
+
+    var scheme: String { "negotiate" }
+
+    var explanation: [String] {
+        [
+            "asks Kerberos for a token for \(settings.service ?? "HTTP at the host of 'to'"), a new one for each request",
+            "each request has a connection of its own, since the token authenticates it",
+        ]
+    }
+
+    func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "Authorization", value: token) }
+
+    /// A refusal of ours names the scheme; another scheme's is the caller's.
+    func judge(_ answer: UpstreamAnswer) -> ChallengeVerdict {
+        guard inspectedStatuses.contains(answer.status) else { return .none }
+        let challenges = AuthChallenge.list(answer.values(of: "WWW-Authenticate"))
+        let isOurs = answer.status != 401 || challenges.contains { $0.scheme.matches("negotiate") }
+        return isOurs ? .challenged(Challenge(resource: answer.requestURL)) : .none
+    }
+
+    // MARK: - One request
+
+    /// The server's name; nothing of the request is in it.
+    func resource(of target: [UInt8], on wanted: Wanted) -> String? {
+        settings.service ?? IssuerURL(wanted.upstreamOrigin).map { "HTTP@\($0.host)" }
+    }
+
+    func credential(for resource: String, environment: any GrantEnvironment) async throws(GrantFailure) -> Secret {
+        try await readKeys(environment)
+        let token = try await told { () async throws(GSSFault) -> [UInt8] in
+            try await credential.token(
+                for: NegotiateSettings.target(resource), within: patience)
+        }
+        return Secret(Array("Negotiate \(Base64.encode(token))".utf8))
+    }
+
+    // MARK: - Ahead of requests
+
+    /// Gets the tickets, and says how long they last. The grant's token is a word that opens nothing.
+    func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
+        try await readKeys(environment)
+        let seconds = try await told { () async throws(GSSFault) -> UInt32? in
+            try await credential.lifetime(within: patience)
+        }
+        let lifetime = seconds.map { UInt64($0) * 1_000_000_000 } ?? AccessGrant.longestLifetime
+        return AccessGrant(
+            token: Secret("ready"), tokenType: "", lifetime: min(lifetime, AccessGrant.longestLifetime),
+            sentAt: await environment.now())
+    }
+
+    /// The library reads the file itself. The keeper does, too, so that it knows which keys a KDC has refused, and sees new ones.
+    private func readKeys(_ environment: any GrantEnvironment) async throws(GrantFailure) {
+        guard settings.cache == nil else { return }
+        let keys = try await environment.secret("keytab")
+        credential.noteKeys(keys)
+    }
+
+    func facts(of session: LayerMaterial) -> [IdentityFact] { [] }
+    var hasPreview: Bool { false }
+    func preview(environment: any GrantEnvironment) async throws(GrantFailure) -> [IdentityFact] { [] }
+
+    private func told<Value>(_ work: () async throws(GSSFault) -> Value) async throws(GrantFailure) -> Value {
+        do throws(GSSFault) { return try await work() } catch {
+            let reason = error.message
+            let key = settings.cache == nil ? "keytab" : "cache"
+            switch error.kind {
+            case .libraryMissing, .invalidArgument, .serverUnknown: throw .configuration(reason: reason)
+            case .keytabUnreadable, .credentialMissing: throw .secretUnreadable(name: key, reason: reason)
+            case .credentialExpired: throw .secretUnusable(name: key, reason: reason)
+            // Each further try may count towards a lock-out.
+            case .clientUnknown, .clientRevoked, .keysWrong: throw .credentialRejected(reason: reason)
+            case .tooLate: throw .timedOut(step: "ticket")
+            case .kdcUnreachable, .clockSkew: throw .issuerUnavailable(retryAfterSeconds: nil, reason: reason)
+            case .other: throw .issuerUnavailable(retryAfterSeconds: 1, reason: reason)
+            default: throw .issuerAnswerInvalid(reason: reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+internal import Configuration
+internal import GSSAPI
+internal import Tokens
+
+/// `negotiate`: Kerberos by HTTP Negotiate (RFC 4559).
+struct NegotiateScheme: Scheme {
+    static let key = KeySpec(NegotiateSettings.block)
+
+    let settings: NegotiateSettings
+    var bindsConnections: Bool { true }
+
+    init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NegotiateSettings(keys) }
+
+    /// What the library reads beside the file that is named: its configuration, and which mechanisms there are.
+    func files(environment: (String) -> String?) -> [String] {
+        let configuration = environment("KRB5_CONFIG")?.split(separator: ":").map(String.init) ?? ["/etc/krb5.conf"]
+        // SSSD's part of krb5.conf stands apart.
+        let others = ["/etc/krb5.conf.d", "/etc/gss", "/var/lib/sss/pubconf/krb5.include.d"]
+        return configuration + others + [settings.cache].compactMap(\.self)
+    }
+
+    func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        if keys.has("inject") {
+            keys.error(
+                "'inject' of \(keys.place): 'negotiate' writes Authorization, whose place its protocol names",
+                at: "inject")
+        }
+        if route.http == .http2 {
+            keys.error(
+                "'http: 2' of \(keys.place): Negotiate authenticates connections, and those of HTTP/2 are shared (RFC 4559 section 4)",
+                at: "http")
+        }
+        if route.onRejected.largeBody == .probeHead {
+            keys.error(
+                "'large_body: probe_head' of \(keys.place) would spend a token that is good for one request",
+                at: "on_rejected")
+        }
+    }
+
+    func check(_ configuration: Configuration, of identity: Identity, _ findings: Findings) {
+        do throws(GSSFault) { _ = try GSSLibrary.open() } catch {
+            findings.warning("identity '\(identity.name)': \(error.message)", identity.mark)
+        }
+    }
+
+    func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
+        try NegotiateHandshake(
+            settings, of: identity.name, patience: identity.token.acquireTimeout.wholeNanoseconds / 1_000_000, world)
+    }
+
+    func traits(of identity: Identity) -> SchemeTraits {
+        // A principal is one account, whichever identity is it.
+        let parts = settings.user.split(separator: "@")
+        let realm = parts.count == 2 ? String(parts[1]) : "default"
+        let judge = Tokens.Origin(scheme: "kerberos", host: ByteString(realm), port: 0)
+        return SchemeTraits(.proactive, account: Account(issuer: judge, user: ByteString(settings.user)))
+    }
+}
