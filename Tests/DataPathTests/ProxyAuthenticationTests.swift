@@ -52,7 +52,7 @@ import Testing
         scene.end()
     }
 
-    /// Only the answer to its own challenge is judged.
+    /// A refusal judges the answer to its own challenge alone.
     @Test func anOlderNonceMayHaveBeenTooOld() throws {
         let scene = try Scene(Plans.open(Self.proxy))
         _ = scene.call(Wire.get())
@@ -104,7 +104,7 @@ import Testing
         scene.end()
     }
 
-    /// What says that it knows the password, and does not, is not the proxy.
+    /// A server that says that it knows the password, and does not, is not the proxy.
     @Test func aProofThatIsNoneEndsTheExchange() throws {
         let scene = try Scene(Plans.open(Self.proxy))
         let caller = scene.call(Wire.get())

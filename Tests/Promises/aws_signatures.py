@@ -123,7 +123,7 @@ class Service:
 
 PLAIN = "ABCxyz019-._~"
 ESCAPED = ["%20", "%2B", "%26", "%3D", "%25", "%3A", "%40", "%E1%88%B4", "%C3%A4", "%00", "%28", "%22"]
-# What other clients send: marks as they are, small digits, letters that need no escape, octets beyond ASCII, broken UTF-8.
+# Targets as other clients send them: marks as they are, small digits, letters that need no escape, octets beyond ASCII, broken UTF-8.
 LOOSE = list("!$'()*,;:@+") + ["%2b", "%2E", "%41", "%7e", "%c3%a4", "ä", "%E4"]
 VALUES = ["a", "a  b   c", "  led", "trailed  ", "a\tb", '"quoted  text"', "", "a, b,c", "ä  ö"]
 OTHERS = ["User-Agent: a/1", "X-Amzn-Trace-Id: Root=1", "Cookie: a=b", "X-Other: 1", "Range: bytes=0-1", "Date: now"]

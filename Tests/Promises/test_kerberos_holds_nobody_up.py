@@ -63,7 +63,7 @@ def test_a_silent_kdc(gateway, realm, tmp_path):
         assert gateway.get("/kerberos/").status in (503, 504)
         began = time.monotonic()
         assert [gateway.get("/other/").status for _ in range(5)] == [200] * 5
-        # What is known to be silent is not waited for again.
+        # A KDC that is known to be silent is not waited for again.
         assert gateway.get("/kerberos/").status in (503, 504)
         assert time.monotonic() - began < 5
         assert not upstream.requests or all("kerberos" not in request.target for request in upstream.requests)

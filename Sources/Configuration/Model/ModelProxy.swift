@@ -4,7 +4,7 @@ public struct OutgoingProxy: Sendable, Hashable {
     public var host: String
     /// The proxy's port.
     public var port: UInt16
-    /// Both or none.
+    /// The user at the proxy; `password` stands beside it, or neither does.
     public var username: String?
     /// Read when a connection is made.
     public var password: SecretReference?

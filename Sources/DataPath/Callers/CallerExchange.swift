@@ -14,7 +14,7 @@ struct CallerExchange: ~Copyable {
     var caution = BodyCaution()
     var token = TokenWait()
     var answer = CallerAnswer()
-    /// Where each request answers a nonce of the upstream's, once it has been signed.
+    /// The nonces that the request has met; nil until a server or a proxy asks for answers to them.
     var nonces: RequestNonces?
 
     /// The tunnel of an exchange that has left HTTP.

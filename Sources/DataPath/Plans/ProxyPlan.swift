@@ -32,7 +32,7 @@ package final class ProxyCredential: Sendable {
     private let changes = Atomic<UInt64>(0)
 
     package struct Contents: Sendable {
-        /// Of Digest the password, of Basic the whole line with its CRLF; nil where the secret has never been read.
+        /// The password of Digest, or the whole line of Basic with its CRLF; nil where the secret has never been read.
         var secret: [UInt8]?
         package var fault: String?
     }

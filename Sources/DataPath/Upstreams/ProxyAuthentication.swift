@@ -4,10 +4,10 @@ internal import Octets
 
 /// How a group authenticates itself at its proxy: with the same line each time (Basic), or with answers to the proxy's nonces (Digest).
 struct ProxyAuthentication {
-    /// Of the credential as it was read last.
+    /// The version of the credential that was read last.
     private(set) var version: UInt64 = 0
     private var digest: ProxyDigest?
-    /// Of Digest the password, of Basic the line.
+    /// The password of Digest, or the line of Basic.
     private var secret: [UInt8]?
     /// The last nonce an answer to which the proxy has taken.
     private var nonce: ServerNonce?
@@ -108,7 +108,7 @@ struct ProxyAttempt {
     fileprivate var version: UInt64 = 0
     fileprivate var challenges = 0
 
-    /// Of one attempt: to an older nonce, to its own, and to one that came to another proxy of the same name.
+    /// Challenges that one attempt may meet: to an older nonce, to its own, and to one that came to another proxy of the same name.
     fileprivate static let mostChallenges = 3
 
     var isAnswering: Bool { answered != nil }

@@ -10,7 +10,7 @@ extension UpstreamConnection {
         // A stream carries one request; its shared connection is reused without being given back.
         guard state == .busy, shared == nil else { return false }
         guard answerComplete, requestComplete, persistent else { return false }
-        // It has been authenticated as somebody.
+        // The server takes whoever comes next on it for the same user.
         guard !group.plan.isBound else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }

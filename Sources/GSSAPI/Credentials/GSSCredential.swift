@@ -18,7 +18,7 @@ public final class GSSCredential: @unchecked Sendable {
     let handle: cgss_cred
     private let cache: GSSMemoryCache
 
-    /// Where the tickets come from.
+    /// The files that tickets come from.
     public enum Source: Sendable, Equatable {
         /// A file with long-term keys. `principal` is `name@REALM`; nil takes the first principal of the file.
         case keytab(path: String, principal: String?)
@@ -27,7 +27,7 @@ public final class GSSCredential: @unchecked Sendable {
         case cache(path: String, principal: String?)
     }
 
-    /// Where the library looks: the path that an operator knows, the cache's name, and the keytab's path, nil for none.
+    /// The places where the library looks: the path that an operator knows, the cache's name, and the keytab's path, nil for none.
     private struct Store {
         let path: String
         let principal: String?

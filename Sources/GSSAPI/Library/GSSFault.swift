@@ -12,7 +12,7 @@ public struct GSSFault: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable, Equatable, CaseIterable {
         /// The shared library is not installed, or lacks a function; only another machine or image helps.
         case libraryMissing
-        /// There is no ticket to begin with: no cache, an empty one, or no key of the wanted principal.
+        /// No ticket to begin with: no cache, an empty one, or no key of the wanted principal.
         case credentialMissing
         /// The tickets have expired, and no key is at hand to get new ones.
         case credentialExpired

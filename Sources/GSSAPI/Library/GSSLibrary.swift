@@ -2,7 +2,7 @@ internal import CGSSAPI
 
 /// The system's GSSAPI library, opened at run time.
 ///
-/// There is no link dependency: a binary runs where the library is missing, and `open()` then tells so. The library is never closed,
+/// The binary has no link dependency on it, so that it runs where the library is missing, and `open()` then tells so. The library is never closed,
 /// because it keeps data of each thread that called it.
 ///
 /// Thread safety: MIT's library may be called from any number of threads as long as no two calls use the same security context; it

@@ -76,7 +76,7 @@ struct AWSSigV4Query: Sendable, Equatable {
         }
     }
 
-    /// Each name and value encoded in one way, with `=` between, sorted by name and then by value.
+    /// Names and values encoded in one way, with `=` between, sorted by name and then by value.
     var canonical: [UInt8] {
         let encoded = parameters.map { Parameter(name: $0.name.percentEncoded, value: $0.value.percentEncoded) }
         let sorted = encoded.sorted { one, other in
@@ -103,7 +103,7 @@ struct AWSSigV4Fields: Sendable {
     private var names: [String] { values.keys.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) } }
     var signedNames: String { names.joined(separator: ";") }
 
-    /// Each name has a line. Blanks around a value go, and runs of them become one.
+    /// Lines, one for a name. Blanks around a value go, and runs of them become one.
     var canonical: [UInt8] {
         var lines: [UInt8] = []
         for name in names {

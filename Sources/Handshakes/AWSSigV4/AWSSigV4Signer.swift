@@ -8,7 +8,7 @@ struct AWSSigV4Signer: RequestSigner {
     static let names = ["Authorization", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token"]
 
     var fieldNames: [String] { Self.names }
-    /// What a caller announces of its body or brings as its credential counts also where it does not reach the upstream.
+    /// A caller's announcement of its body, or a credential that it brings, counts also where it does not reach the upstream.
     var readFields: [String] { Self.names + Self.chunkFields + Self.credentialFields }
 
     private static let chunkFields = ["X-Amz-Decoded-Content-Length", "X-Amz-Trailer", "Content-Encoding"]

@@ -40,7 +40,7 @@ final class NegotiateCredential: Sendable {
         self.clock = clock
     }
 
-    /// One for all identities, whose threads are made with the first job. They belong to no configuration, because a call that blocks
+    /// The threads of all identities, made with the first job. They belong to no configuration, because a call that blocks
     /// outlives any.
     private static let worker = GSSWorker<String>(waiting: 4096, waitingOfKey: 1024)
 

@@ -85,7 +85,7 @@ struct NegotiateHandshake: OneTimeHandshake {
             case .libraryMissing, .invalidArgument, .serverUnknown: throw .configuration(reason: reason)
             case .keytabUnreadable, .credentialMissing: throw .secretUnreadable(name: key, reason: reason)
             case .credentialExpired: throw .secretUnusable(name: key, reason: reason)
-            // Each further try may count towards a lock-out.
+            // The KDC may count each further try towards a lock-out.
             case .clientUnknown, .clientRevoked, .keysWrong: throw .credentialRejected(reason: reason)
             case .tooLate: throw .timedOut(step: "ticket")
             case .kdcUnreachable, .clockSkew: throw .issuerUnavailable(retryAfterSeconds: nil, reason: reason)

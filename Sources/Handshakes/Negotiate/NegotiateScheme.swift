@@ -11,7 +11,7 @@ struct NegotiateScheme: Scheme {
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NegotiateSettings(keys) }
 
-    /// What the library reads beside the file that is named: its configuration, and which mechanisms there are.
+    /// The library reads its configuration, and which mechanisms there are, beside the file that is named.
     func files(environment: (String) -> String?) -> [String] {
         let configuration = environment("KRB5_CONFIG")?.split(separator: ":").map(String.init) ?? ["/etc/krb5.conf"]
         // SSSD's part of krb5.conf stands apart.

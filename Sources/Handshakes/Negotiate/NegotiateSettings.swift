@@ -3,7 +3,7 @@ internal import GSSAPI
 
 /// The settings of a block `negotiate`.
 struct NegotiateSettings: Sendable, Equatable {
-    /// Where the tickets come from; nil was reported.
+    /// The file that tickets come from; nil was reported.
     var source: GSSCredential.Source?
     /// The server's principal, or `service@host`; nil: `HTTP` at the host of the route's `to`.
     var service: String?
