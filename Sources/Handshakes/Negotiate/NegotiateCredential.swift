@@ -124,9 +124,15 @@ final class NegotiateCredential: Sendable {
         if case .cache = source { return renewed() ?? held }
         Self.worker.submit(key: "\(name), renewal", within: Self.rest) {
             _ = self.renewed()
-        } completion: { _ in
+        } completion: { outcome in
+            // The job may never begin, or end long after this; the next request may ask for another one.
+            guard case .done = outcome else { return self.postponeRenewal() }
         }
         return held
+    }
+
+    private func postponeRenewal() {
+        state.withLock { ($0.isRenewing, $0.renewsAt) = (false, clock() + Self.rest) }
     }
 
     /// - Returns: nil where others could not be had; those that are there are good for a while yet.
