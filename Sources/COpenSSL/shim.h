@@ -138,6 +138,18 @@ static inline int cardea_requests_issuer_of(const SSL *connection, const X509 *c
     return 0;
 }
 
+// The hash of a certificate that channels are bound by (RFC 5929 section 4.1), of at most EVP_MAX_MD_SIZE bytes; 0 where the algorithm of its
+// signature has none.
+static inline unsigned cardea_end_point(X509 *certificate, unsigned char *hash) {
+    int algorithm = NID_undef;
+    if (X509_get_signature_info(certificate, &algorithm, NULL, NULL, NULL) != 1 || algorithm == NID_undef) return 0;
+    if (algorithm == NID_md5 || algorithm == NID_sha1) algorithm = NID_sha256;
+    const EVP_MD *function = EVP_get_digestbynid(algorithm);
+    unsigned count = 0;
+    if (function == NULL || X509_digest(certificate, function, hash, &count) != 1) return 0;
+    return count;
+}
+
 static inline int cardea_use_identity(SSL *connection, X509 *leaf, EVP_PKEY *key, X509 *const *chain, int count) {
     STACK_OF(X509) *stack = sk_X509_new_null();
     if (stack == NULL) return 0;

@@ -70,6 +70,8 @@ import Testing
                 field.assumingMemoryBound(to: UpstreamWish.self).pointee = wish
             case is UpstreamOwner?.Type:
                 field.assumingMemoryBound(to: UpstreamOwner?.self).pointee = .caller(17)
+            case is ConnectionBinding?.Type:
+                field.assumingMemoryBound(to: ConnectionBinding?.self).pointee = .init(epoch: 17, until: 17)
             case is KnownNonce?.Type: field.assumingMemoryBound(to: KnownNonce?.self).pointee = nonce
             case is Int?.Type: field.assumingMemoryBound(to: Int?.self).pointee = 17
             default: return false

@@ -41,7 +41,7 @@ import Testing
         let issuer = ScriptedIssuer(lines)
         let failed = await failure {
             _ = try await handshake(change).credential(
-                for: "R", environment: (environment ?? self.environment()).over(issuer))
+                for: OneTimeNeed(resource: "R"), environment: (environment ?? self.environment()).over(issuer))
         }
         return (failed, issuer)
     }
@@ -293,7 +293,7 @@ import Testing
         let token = try await handshake {
             Self.v1(&$0)
             $0.quota.burst = burst
-        }.credential(for: "R", environment: environment)
+        }.credential(for: OneTimeNeed(resource: "R"), environment: environment).secret
         #expect(token.text == "m" && environment.seen.turns == turns)
     }
 }

@@ -240,7 +240,8 @@ private struct Scene {
     ) async throws {
         let scene = Scene(client + lines, loggedIn: true)
         let failed = await failure {
-            _ = try await handshake { $0.generation = .v1 }.credential(for: "R", environment: scene.environment)
+            _ = try await handshake { $0.generation = .v1 }.credential(
+                for: OneTimeNeed(resource: "R"), environment: scene.environment)
         }
         #expect(failed.map { "\($0)" }?.hasSuffix(said) == true, "\(failed as Any)")
         #expect(scene.issuer.isFinished)
@@ -249,7 +250,8 @@ private struct Scene {
     @Test func `nobody who has not logged in gets a media token of V1`() async throws {
         let scene = Scene(client)
         let failed = await failure {
-            _ = try await handshake { $0.generation = .v1 }.credential(for: "R", environment: scene.environment)
+            _ = try await handshake { $0.generation = .v1 }.credential(
+                for: OneTimeNeed(resource: "R"), environment: scene.environment)
         }
         #expect(failed == .interactionRequired(reason: "nobody has logged in at the provider"))
         #expect(scene.issuer.sent.isEmpty)

@@ -151,7 +151,9 @@ import Testing
         let issuer = ScriptedIssuer([Self.registered, Self.token, answer])
         var token: Secret?
         let why = await failure {
-            token = try await handshake().credential(for: "CH\"1", environment: environment().over(issuer))
+            token = try await handshake().credential(
+                for: OneTimeNeed(resource: "CH\"1"), environment: environment().over(issuer)
+            ).secret
         }
         #expect(issuer.sent.last?.body == #"{"resources":["CH\"1"]}"#)
         return (token, why)
@@ -209,7 +211,8 @@ import Testing
     @Test func withoutALoginNobodyIsAsked() async throws {
         let issuer = ScriptedIssuer([])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", environment: environment(loggedIn: false).over(issuer))
+            _ = try await handshake().credential(
+                for: OneTimeNeed(resource: "CH1"), environment: environment(loggedIn: false).over(issuer))
         }
         #expect(why == .interactionRequired(reason: "nobody has logged in at the provider"))
         #expect(issuer.sent.isEmpty)
@@ -221,7 +224,10 @@ import Testing
             .status(403, #"{"action":"authentication","code":"authenticated_profile_expired","status":403}"#),
         ])
         let environment = environment()
-        _ = await failure { _ = try await handshake().credential(for: "CH1", environment: environment.over(issuer)) }
+        _ = await failure {
+            _ = try await handshake().credential(
+                for: OneTimeNeed(resource: "CH1"), environment: environment.over(issuer))
+        }
         #expect(environment.heldSession == nil)
     }
 
@@ -229,7 +235,8 @@ import Testing
         let page = ScriptedIssuer.Line.status(429, "<html>")
         let issuer = ScriptedIssuer([Self.registered, page, page, Self.token])
         let why = await failure {
-            _ = try await handshake().credential(for: "CH1", environment: environment().over(issuer))
+            _ = try await handshake().credential(
+                for: OneTimeNeed(resource: "CH1"), environment: environment().over(issuer))
         }
         #expect(why == .issuerUnavailable(retryAfterSeconds: 1, reason: "token: throttled, status 429"))
         #expect(issuer.steps == ["register", "token", "token"])

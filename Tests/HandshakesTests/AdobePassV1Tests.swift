@@ -87,7 +87,8 @@ import Testing
                 .ok(#"{"resource":"<a>&+","serializedToken":"c2lnbmVk+/=="}"#),
             ])
         let token = try await handshake().credential(
-            for: "<a>&+", environment: environment(loggedIn: true).over(issuer))
+            for: OneTimeNeed(resource: "<a>&+"), environment: environment(loggedIn: true).over(issuer)
+        ).secret
         #expect(token.withBytes { String(decoding: $0, as: UTF8.self) } == "c2lnbmVk+/==")
         let query = Self.who + "&resource=%3Ca%3E%26%2B"
         #expect(issuer.sent[2].url == "https://v1.example/api/v1/authorize?" + query)
@@ -105,7 +106,7 @@ import Testing
         let issuer = ScriptedIssuer(Self.client + lines)
         do throws(GrantFailure) {
             _ = try await handshake(throwing: ()).credential(
-                for: "R", environment: environment(loggedIn: true).over(issuer))
+                for: OneTimeNeed(resource: "R"), environment: environment(loggedIn: true).over(issuer))
             Issue.record("a token")
         } catch {
             switch error {

@@ -111,3 +111,18 @@ CustomLog {folder}/access.log short
 
     def asked(self):
         return [line.split() for line in (self.folder / "access.log").read_text().splitlines()]
+
+
+class Acceptor(Program):
+    """`kerberos_acceptor.py`, in the mode that it is given."""
+
+    def __init__(self, folder, kdc, leaf, mode):
+        folder.mkdir(parents=True)
+        port = free_port()
+        self.address = f"localhost:{port}"
+        script = pathlib.Path(__file__).with_name("kerberos_acceptor.py")
+        # Not the Python of the tests: it has no GSSAPI, and PyPI's is compiled where it is installed.
+        python = executable("CARDEA_SYSTEM_PYTHON", "/usr/bin/python3", "apt-get install python3-gssapi")
+        super().__init__(
+            [python, str(script), *map(str, leaf), kdc.keytab("http"), str(port), mode], folder, [("127.0.0.1", port)],
+            environment=kdc.variables)

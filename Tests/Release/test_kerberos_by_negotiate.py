@@ -4,8 +4,9 @@ import contextlib
 
 import pytest
 
-from harness import Cardea, eventually, held, together
-from kerberos import KDC, REALM, Apache
+from harness import Cardea, eventually, free_port, held, together
+from kerberos import KDC, REALM, Acceptor, Apache
+from pki import Authority
 
 
 @pytest.fixture(scope="module")
@@ -120,3 +121,84 @@ def test_what_cannot_be_had_is_told(gateway, kdc, apache, tmp_path):
     absent = gateway.get("/absent/page")
     assert absent.status == 503 and absent.json["type"].endswith("secret-unreadable"), absent
     assert "not found in Kerberos database" in gateway.get("/elsewhere/page").json["detail"]
+
+
+# MARK: - A server that insists on what Negotiate can do
+
+
+@pytest.fixture
+def acceptor(kdc, tmp_path):
+    """Starts a server with TLS that takes tokens that are bound to its certificate."""
+    authority = Authority(tmp_path / "pki")
+    leaf = authority.leaf("server", "DNS:localhost")
+    with contextlib.ExitStack() as stack:
+        yield lambda mode="good": stack.enter_context(contextlib.closing(Acceptor(tmp_path / f"{mode}-{free_port()}", kdc, leaf, mode))), authority
+
+
+def secure(gateway, server, authority, mode="required", **identities):
+    way = {"to": f"https://{server.address}", "tls": {"ca": str(authority.pem)}, "listen": gateway.listen}
+    gateway.config = gateway.frame({
+        "threads": 1, "identities": {name: {"negotiate": block | {"mutual": mode}} for name, block in identities.items()},
+        "routes": [way | {"name": name, "match": {"path": f"/{name}/"}, "use": name} for name in identities]})
+    return gateway.start()
+
+
+def test_tokens_are_bound_to_the_servers_certificate(gateway, kdc, acceptor):
+    start, authority = acceptor
+    secure(gateway, start(), authority, anna=keytab(kdc, "anna"), bert=keytab(kdc, "bert"))
+    numbers = {}
+    for _ in range(3):
+        for name in ("anna", "bert"):
+            answer = gateway.get(f"/{name}/")
+            assert (answer.status, answer.body) == (200, f"{name}@{REALM}".encode()), (answer, gateway.text())
+            numbers.setdefault(name, set()).add(answer.field("Connection-Number"))
+    # Each has one connection, and they share none.
+    assert [len(found) for found in numbers.values()] == [1, 1] and numbers["anna"] != numbers["bert"]
+
+
+@pytest.mark.parametrize("order", [("tokens", "purge", "anna"), ("reset", "anna")])
+def test_an_operators_word_ends_connections_and_tickets(gateway, kdc, acceptor, order):
+    start, authority = acceptor
+    secure(gateway, start(), authority, anna=keytab(kdc, "anna"))
+    before = gateway.get("/anna/").field("Connection-Number")
+    assert gateway.get("/anna/").field("Connection-Number") == before
+    asked = kdc.asked()
+    status, output, errors = gateway.command(*order)
+    assert status == 0, errors
+    assert gateway.get("/anna/").field("Connection-Number") != before
+    assert kdc.asked() > asked
+
+
+def test_a_server_that_does_not_prove_itself(gateway, kdc, acceptor):
+    start, authority = acceptor
+    secure(gateway, start("mute"), authority, anna=keytab(kdc, "anna"))
+    answer = gateway.get("/anna/")
+    assert answer.status == 502 and "mutual: off" in answer.json["detail"], answer
+    assert answer.json["type"].endswith("upstream-unproven") and "anna@" not in answer.body.decode()
+    gateway.stop()
+    secure(gateway, start("lying"), authority, anna=keytab(kdc, "anna"))
+    answer = gateway.get("/anna/")
+    assert answer.status == 502 and "does not prove who it is" in answer.json["detail"], answer
+    gateway.stop()
+    secure(gateway, start("mute"), authority, mode="off", anna=keytab(kdc, "anna"))
+    assert gateway.get("/anna/").status == 200
+
+
+def test_many_callers_at_once(gateway, kdc, acceptor):
+    start, authority = acceptor
+    secure(gateway, start(), authority, anna=keytab(kdc, "anna"), bert=keytab(kdc, "bert"))
+
+    def ask(number):
+        name = ["anna", "bert"][number % 2]
+        answer = gateway.get(f"/{name}/")
+        assert (answer.status, answer.body) == (200, f"{name}@{REALM}".encode()), answer
+
+    for _ in range(5):
+        together(20, ask)
+
+
+def test_a_server_that_closes_each_connection(gateway, kdc, acceptor):
+    start, authority = acceptor
+    secure(gateway, start("each"), authority, anna=keytab(kdc, "anna"))
+    answers = [gateway.get("/anna/") for _ in range(10)]
+    assert [answer.status for answer in answers] == [200] * 10, answers[0].body

@@ -249,6 +249,9 @@ final class ScriptedKeeper: KeeperInbox, @unchecked Sendable {
     var challenges: [ChallengeOfRequest] {
         reports.compactMap { if case .challenged(let challenge) = $0 { challenge } else { nil } }
     }
+    var negotiations: [NegotiationOfRequest] {
+        reports.compactMap { if case .negotiated(let report) = $0 { report } else { nil } }
+    }
     var cold: [ParkedRequest] {
         reports.compactMap { if case .cold(let request) = $0 { request } else { nil } }
     }

@@ -16,6 +16,8 @@ struct CallerExchange: ~Copyable {
     var answer = CallerAnswer()
     /// The nonces that the request has met; nil until a server or a proxy asks for answers to them.
     var nonces: RequestNonces?
+    /// Where the request's credential authenticates its connection.
+    var negotiation: UpstreamNegotiation?
 
     /// The tunnel of an exchange that has left HTTP.
     var tunnel: CallerConnection.TunnelState?

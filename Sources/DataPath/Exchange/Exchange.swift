@@ -9,6 +9,8 @@ internal import HotCache
 ///                     │                    │   └──── lost (pooled) ──┤
 ///                     └── (cold: parked) ──┴──── verdict ── parked ◀─┘ challenged
 /// ```
+///
+/// A credential that authenticates a connection is waited for when there is one: `connecting ──connected──▶ waiting ──granted──▶ connecting`.
 package struct Exchange: ~Copyable {
     private(set) var phase = Phase.idle
     /// How the request carries, or does not carry, a credential.
@@ -31,6 +33,9 @@ package struct Exchange: ~Copyable {
     private(set) var renonced = false
     /// A connection was lost under such a request, which has to be given another nonce.
     private var lostNonce = false
+    /// The credential authenticates the connection that the request goes out on, and is obtained when there is one: another connection wants
+    /// another credential.
+    private var isBound = false
     /// The number of times that a request is sent again after conflicts, at most: over some three seconds.
     static let mostConflicts = 6
     /// The number of times that a request asks for another token because the one it had left the cache before it could be sent, at most.
@@ -55,13 +60,15 @@ package struct Exchange: ~Copyable {
         case bare(scout: Bool)
         /// Bytes that the keeper handed to this request alone.
         case carried(slot: Slot, generation: UInt64)
+        /// Obtained for the connection, once there is one.
+        case awaitsConnection
         /// The token of `slot`, in the generation that was spliced in.
         case token(slot: Slot, generation: UInt64)
 
         /// The slot and the generation of the token that was sent, for the keeper to compare.
         var sent: (slot: Slot, generation: UInt64)? {
             switch self {
-            case .none, .bare: nil
+            case .none, .bare, .awaitsConnection: nil
             case .carried(let slot, let generation), .token(let slot, let generation): (slot, generation)
             }
         }
@@ -109,6 +116,8 @@ package struct Exchange: ~Copyable {
         case missing(slot: Slot)
         /// Which realm guards this path is not known yet.
         case cold
+        /// The credential authenticates a connection.
+        case bound
     }
 
     enum Judgement: Equatable, Sendable {
@@ -118,12 +127,16 @@ package struct Exchange: ~Copyable {
         case conflict
         /// The credential lacked the server's nonce, which has come with this answer (RFC 9449 §9, RFC 7616 §3.3).
         case nonce
+        /// The answer carries the server's token of a negotiation, to which the keeper's is the next, or which proves who the server is.
+        case negotiation
         /// The answer shows that the identity cannot work as configured.
         indirect case misconfigured(Fault)
     }
 
     enum Verdict: Sendable {
         case replay(Credential)
+        /// The next token of a negotiation: the request goes out again, on the same connection.
+        case proceed(Credential)
         /// There is nothing better to send: the upstream's refusal stands.
         case final
         /// The held answer goes to the caller as received.
@@ -173,8 +186,18 @@ package struct Exchange: ~Copyable {
             return end(with: fault)
 
         case (.connecting, .connected):
+            if credential == .awaitsConnection {
+                phase = .waiting
+                return .parkCold
+            }
             phase = .asking
             return .send
+
+        case (.waiting, .lost(let fault, _, _)) where credential == .awaitsConnection:
+            // Nothing was sent. A server that ends each connection in that time is not tried for ever.
+            guard !retried else { return end(with: fault) }
+            retried = true
+            return connectAnew()
 
         case (.asking, .withdrawn(let slot)):
             guard withdrawals < Self.mostWithdrawals else {
@@ -184,6 +207,11 @@ package struct Exchange: ~Copyable {
             withdrawals += 1
             phase = .waiting
             return .askToken(slot: slot)
+
+        case (.connecting, .lost(_, _, _)) where isBound && credential != .awaitsConnection && !retried:
+            // The connection that the credential was made for had ended before the request could go out on it.
+            retried = true
+            return connectAnew()
 
         case (.connecting, .lost(let fault, _, _)):
             return end(with: fault)
@@ -195,8 +223,7 @@ package struct Exchange: ~Copyable {
         where fault.retry == .unsent && body != .lost && refusals < Self.mostRefusals:
             refusals += 1
             loseNonce()
-            phase = .connecting
-            return .connect(fresh: true)
+            return connectAnew()
 
         case (.asking, .lost(let fault, let pooled, let elsewhere)):
             // A pooled connection that dies without a byte was, most often, closed by the server while it was idle: the request was
@@ -206,8 +233,7 @@ package struct Exchange: ~Copyable {
             retried = true
             if !pooled { moved = true }
             loseNonce()
-            phase = .connecting
-            return .connect(fresh: true)
+            return connectAnew()
 
         case (.parked, .verdict(let verdict)):
             switch verdict {
@@ -215,6 +241,10 @@ package struct Exchange: ~Copyable {
                 self.credential = credential
                 replayed = true
                 retried = false
+                phase = .connecting
+                return .connect(fresh: false)
+            case .proceed(let credential):
+                self.credential = credential
                 phase = .connecting
                 return .connect(fresh: false)
             case .final:
@@ -229,6 +259,7 @@ package struct Exchange: ~Copyable {
 
         case (.pausing, .rested):
             retried = false
+            if isBound { credential = .awaitsConnection }
             phase = .connecting
             return .connect(fresh: false)
 
@@ -274,9 +305,16 @@ package struct Exchange: ~Copyable {
         case .ifRepeatable:
             // An answer to a nonce on the nonce's own connection is sent once more, or a server that ends its connections without a word
             // would never be answered.
-            if case .carried = credential, !renonced { return false }
+            if case .carried = credential, !renonced, !isBound { return false }
             return idempotent
         }
+    }
+
+    /// What was obtained for a connection is lost with it.
+    private mutating func connectAnew() -> Action {
+        if isBound { credential = .awaitsConnection }
+        phase = .connecting
+        return .connect(fresh: true)
     }
 
     private mutating func routed(_ lookup: Lookup) -> Action {
@@ -287,6 +325,9 @@ package struct Exchange: ~Copyable {
             credential = .bare(scout: false)
         case .ready(let slot, let generation):
             credential = .token(slot: slot, generation: generation)
+        case .bound:
+            isBound = true
+            credential = .awaitsConnection
         case .missing(let slot):
             phase = .waiting
             return .askToken(slot: slot)
@@ -326,6 +367,9 @@ package struct Exchange: ~Copyable {
             retried = false
             phase = .connecting
             return .connect(fresh: false)
+        case .negotiation:
+            phase = .parked
+            return .reportAndPark
         case .challenge where credential == .none:
             // The credential that was refused stands in the connection, and there is nothing else to send.
             phase = .relaying

@@ -55,7 +55,8 @@ public struct Fault: Error, Sendable, Equatable {
         // The upstream.
         case upstreamUnresolvable, upstreamRefused, upstreamConnectTimeout, upstreamTLS, upstreamClosed
         case proxyRefused
-        case upstreamGarbage, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential, upstreamRedirectedToLogin
+        case upstreamGarbage, upstreamUnproven, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential,
+            upstreamRedirectedToLogin
         case upstreamOffersNoUpgrade, loopDetected
         /// The caller's credential authenticates a connection, and the one it would go out on is shared.
         case connectionShared
@@ -81,7 +82,8 @@ public struct Fault: Error, Sendable, Equatable {
             .storeUnusable, .interactionRequired, .tokenTimeout, .policyDenied, .resourceDenied, .identityMisconfigured:
             .issuer
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
-            .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamTimeout, .upstreamRefusedCredential,
+            .proxyRefused, .upstreamGarbage, .upstreamUnproven, .upstreamBigHead, .upstreamTimeout,
+            .upstreamRefusedCredential,
             .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected, .connectionShared:
             .upstream
         case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .draining, .upgrading,

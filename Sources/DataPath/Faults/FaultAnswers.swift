@@ -118,6 +118,8 @@ extension Fault {
             .init(502, "proxy-refused", "The proxy on the way refused", "connection_refused")
         case .upstreamGarbage:
             .init(502, "upstream-garbage", "The upstream's answer is not valid HTTP", "http_protocol_error")
+        case .upstreamUnproven:
+            .init(502, "upstream-unproven", "The upstream did not prove who it is", "http_protocol_error")
         case .upstreamOffersNoUpgrade:
             .init(502, "upstream-offers-no-upgrade", "The upstream does not offer this upgrade", "http_upgrade_failed")
         case .upstreamBigHead:

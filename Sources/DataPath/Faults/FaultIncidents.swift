@@ -21,7 +21,8 @@ extension Fault.Kind {
             .crossSite,
             .connectRefused, .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing,
             .subjectRefused, .callerTokenRefused, .proxyTokenRefused, .resourceMissing, .resourceDenied,
-            .proxyRefused, .upstreamGarbage, .upstreamBigHead, .upstreamOffersNoUpgrade, .loopDetected,
+            .proxyRefused, .upstreamGarbage, .upstreamUnproven, .upstreamBigHead, .upstreamOffersNoUpgrade,
+            .loopDetected,
             .connectionShared:
             nil
         }

@@ -67,6 +67,8 @@ extension Fault.Kind {
         case .proxyRefused: "The HTTP proxy on the way to the upstream refused the connection."
         case .upstreamOffersNoUpgrade: "A WebSocket was asked for, and the upstream offers none over HTTP/2."
         case .upstreamGarbage: "The upstream's answer is not valid HTTP."
+        case .upstreamUnproven:
+            "The upstream, or the proxy on the way, did not prove with its answer that it knows what only it and the gateway can know."
         case .upstreamBigHead: "The head of the upstream's answer is larger than limits.header_size."
         case .upstreamTimeout:
             "The upstream did not answer within timeouts.response, or paused for longer than timeouts.idle."
@@ -144,6 +146,8 @@ extension Fault.Kind {
             "Look at the upstream's log. If it closes kept connections early, set timeouts.keep_alive below its own time."
         case .proxyRefused: "Look at the proxy's log, and at proxy.username and proxy.password."
         case .upstreamOffersNoUpgrade: "Set http: auto or 1.1 on the route."
+        case .upstreamUnproven:
+            "Find out what stands between the gateway and the upstream, or answers in its place; the detail names what was missing."
         case .upstreamGarbage: "Look whether 'to' has the right scheme and port, and at the upstream's log."
         case .upstreamBigHead: "Raise limits.header_size."
         case .upstreamTimeout: "Look at the upstream; else raise timeouts.response or timeouts.idle of the route."

@@ -5,6 +5,11 @@ extension DataLoop {
         owners[ObjectIdentifier(caller)] = .caller(lastOwner)
     }
 
+    /// Closes what an identity has authenticated and nobody uses; the rest closes when its request is over.
+    func endConnections(of identity: ConnectionEpoch) {
+        for group in groups { if let group, group.plan.boundTo === identity { group.closeIdle() } }
+    }
+
     /// Closes what waits for the next request of an owner that is gone.
     func removeOwner(_ caller: CallerConnection) {
         guard let owner = owners.removeValue(forKey: ObjectIdentifier(caller)) else { return }

@@ -87,13 +87,16 @@ package final class TokenDesk {
         guard hasRoom else { return refuse(caller) }
         guard let route = caller.exchange.route else { return .none }
         let ticket = park(caller)
-        let request = ParkedRequest(
+        var request = ParkedRequest(
             ticket: ticket, route: route.number, slot: route.slot, path: Array(caller.heldPath),
             method: Array(caller.heldMethod),
             isReplayable: caller.exchange.machine.replay == .once
                 && (caller.exchange.machine.body == .none || caller.exchange.request.retainsBody
                     || caller.exchange.caution.way != .send),
             isSafe: caller.exchange.request.method != .other, subject: caller.subject(on: route))
+        if caller.exchange.machine.credential == .awaitsConnection, let upstream = caller.exchange.upstream {
+            request.serverEndPoint = caller.beginNegotiation(on: upstream)
+        }
         if keeper.send(.cold(request), from: loopIndex) { return .none }
         unpark(caller)
         return refuse(caller)
@@ -179,6 +182,9 @@ package final class TokenDesk {
 
     /// A challenge. The request waits for the keeper's word on it.
     func report(_ caller: CallerConnection) -> Exchange.Action {
+        if let negotiation = caller.exchange.negotiation, let token = negotiation.take() {
+            return report(negotiation, token, of: caller)
+        }
         guard let route = caller.exchange.route, let challenge = caller.exchange.record.challenge?.challenge else {
             return .none
         }
@@ -195,6 +201,21 @@ package final class TokenDesk {
             justGranted: caller.exchange.sendsJustGranted, hadTaken: hadTaken(caller),
             subject: caller.subject(on: route))
         if keeper.send(.challenged(report), from: loopIndex), waits { return .none }
+        unpark(caller)
+        return refuse(caller)
+    }
+
+    /// The server's word in a negotiation. The request waits for ours.
+    private func report(
+        _ negotiation: UpstreamNegotiation, _ token: [UInt8], of caller: CallerConnection
+    ) -> Exchange.Action {
+        guard let route = caller.exchange.route, let begun = negotiation.exchange, hasRoom else {
+            return refuse(caller)
+        }
+        let report = NegotiationOfRequest(
+            ticket: park(caller), route: route.number, negotiation: begun, token: token,
+            isLast: negotiation.isLast)
+        if keeper.send(.negotiated(report), from: loopIndex) { return .none }
         unpark(caller)
         return refuse(caller)
     }
@@ -242,6 +263,7 @@ package final class TokenDesk {
         case .wantsSuccess(let slot): reported[slot] = nil
         case .watch(let slot, let route, let until):
             takenPaths.watch(slot: slot, route: route, until: until, now: data.loop.now)
+        case .ended(let connections): data.endConnections(of: connections)
         case .request(let ticket, let answer):
             guard let caller = parked[ticket.number] else {
                 // Its caller left while the order was on its way; `left` has told the keeper.
@@ -291,10 +313,17 @@ package final class TokenDesk {
             // The ticket stays known: if the exchange ends without an answer, the next request tries the secret.
             caller.exchange.token.scoutTicket = ticket
             event = .granted(.carried(slot: slot, generation: generation))
-        case .once(let line):
+        case .once(let line, let negotiation):
             caller.exchange.token.carried = line
             let credential = Exchange.Credential.carried(slot: .nowhere, generation: 0)
-            event = isParked ? .verdict(.replay(credential)) : .granted(credential)
+            if let negotiation { caller.exchange.negotiation?.begin(negotiation) }
+            if !isParked {
+                event = .granted(credential)
+            } else {
+                event = .verdict(caller.exchange.negotiation == nil ? .replay(credential) : .proceed(credential))
+            }
+        case .anew:
+            event = isParked ? .verdict(.replay(.awaitsConnection)) : .refused(Fault(.internalFault))
         case .retry: return parkCold(caller)
         case .gone:
             // Somebody else's token took its place in memory.

@@ -20,6 +20,8 @@ package enum LoopReport: Sendable {
     /// The scout's exchange ended without an answer that says anything.
     case scoutFailed(ticket: Ticket)
     case challenged(ChallengeOfRequest)
+    /// A server has answered a token of ours.
+    case negotiated(NegotiationOfRequest)
     /// An upstream took the credential of `slot`.
     case accepted(slot: Slot, generation: UInt64)
 }
@@ -63,6 +65,18 @@ package struct ParkedRequest: Sendable {
     package let isSafe: Bool
     /// For whom, where each end user has a token.
     package let subject: RequestSubject?
+    /// The hash of the server's certificate, where the credential is bound to the connection (RFC 5929 §4).
+    package var serverEndPoint: [UInt8]?
+}
+
+package struct NegotiationOfRequest: Sendable {
+    package let ticket: Ticket
+    package let route: Int
+    package let negotiation: any Negotiation
+    /// The server's token.
+    package let token: [UInt8]
+    /// The server has answered the request with it.
+    package let isLast: Bool
 }
 
 package struct ChallengeOfRequest: Sendable {
@@ -96,6 +110,8 @@ package enum KeeperOrder: Sendable {
     case wantsSuccess(slot: Slot)
     /// Until then challenges of this slot on this route are to be told with what was taken there.
     case watch(slot: Slot, route: Int, until: UInt64)
+    /// No connection that the identity has authenticated so far carries another request.
+    case ended(ConnectionEpoch)
 }
 
 package enum TokenAnswer: Sendable {
@@ -105,7 +121,9 @@ package enum TokenAnswer: Sendable {
     /// Send these bytes, which are not in the hot cache: the one try of a secret that has not succeeded yet.
     case carry(Secret, slot: Slot, generation: UInt64)
     /// Send these bytes, which are this request's alone and good once.
-    case once(Secret)
+    case once(Secret, negotiation: (any Negotiation)? = nil)
+    /// The credential was refused, and there may be a better one for another connection.
+    case anew
     /// Go out without a credential.
     case bare(scout: Bool)
     /// Ask again, as a request of its own.

@@ -79,6 +79,11 @@ extension CallerConnection {
         _ status: Int, head length: Int, body: [UInt8]?, in upstream: UpstreamConnection, bringsNonce: Bool
     ) -> Exchange.Judgement {
         guard let identity = exchange.route?.identity else { return .answer }
+        if let negotiation = exchange.negotiation,
+            let judgement = judgeNegotiation(negotiation, status, head: length, in: upstream)
+        {
+            return judgement
+        }
         guard identity.inspectedStatuses.contains(status) else {
             if status != 401, status != 403 {
                 if identity.reportsSuccess { noteSuccess(status) }
@@ -333,7 +338,8 @@ extension CallerConnection {
     func canReuseHeldAnswer() -> Bool {
         guard
             exchange.machine.replayed || exchange.machine.renonced || exchange.machine.conflicts > 0
-                || exchange.caution.isProbe || exchange.nonces?.proxy.isAsked == true, let upstream = exchange.upstream,
+                || exchange.caution.isProbe || exchange.nonces?.proxy.isAsked == true
+                || exchange.negotiation?.hasReceived == true, let upstream = exchange.upstream,
             upstream.state == .busy
         else { return false }
         upstream.start += exchange.answer.headLength

@@ -9,7 +9,7 @@ extension CallerConnection {
     /// - Precondition: `data.responseHead` is this answer's.
     /// - Returns: whether the answer is held from here on.
     func beginLook(at status: Int, in upstream: UpstreamConnection) -> Bool {
-        guard let identity = exchange.route?.identity, identity.readsAnswers || identity.answersNonces,
+        guard let identity = exchange.route?.identity, identity.readsAnswers || identity.answersInPlace,
             identity.inspectedStatuses.contains(status),
             !exchange.answer.body.isComplete, mattersBody(to: identity, in: upstream)
         else { return false }
@@ -33,7 +33,7 @@ extension CallerConnection {
     /// A challenge may stand in the body; or the nonce that comes with the answer is to be answered on its connection, which is free for
     /// another request when the body has been read.
     private func mattersBody(to identity: IdentityPlan, in upstream: UpstreamConnection) -> Bool {
-        if identity.answersNonces { return upstream.stream == nil && exchange.answer.isPersistent }
+        if identity.answersInPlace { return upstream.stream == nil && exchange.answer.isPersistent }
         guard let type = data.responseHead.first(.contentType) else { return false }
         return isJSON(upstream.input[type])
     }
@@ -48,7 +48,7 @@ extension CallerConnection {
 
     func goOnLooking(at upstream: UpstreamConnection) -> Exchange.Action {
         guard let look = exchange.answer.look else { return .none }
-        let isForNonce = exchange.route?.identity?.answersNonces == true || asksForProxy(upstream)
+        let isForNonce = exchange.route?.identity?.answersInPlace == true || asksForProxy(upstream)
         while true {
             let held = UnsafeRawBufferPointer(rebasing: upstream.input[exchange.answer.headLength...])
             do throws(ChunkFault) { try look.read(held) } catch {

@@ -56,6 +56,8 @@ extension CallerConnection {
     func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }
+        // Where it waited for a credential that could not be had, nothing was sent on it.
+        if exchange.negotiation != nil, let upstream = exchange.upstream { giveBack(upstream) }
         releaseUpstream(reusable: false)
         leaveDesk()
         expectNothing()

@@ -61,6 +61,7 @@ extension CallerConnection {
             return .fault(Fault(.proxyRefused))
         }
         guard !(asFields ? buffers.outgoing.overflowed : cursor.overflowed) else { return .fault(Fault(.bigHead)) }
+        if exchange.negotiation != nil { bind(upstream) }
         if exchange.bindsConnection {
             guard upstream.shared == nil else { return .fault(Fault(.connectionShared)) }
             own(upstream)
@@ -119,7 +120,7 @@ extension CallerConnection {
     }
 
     /// Where nothing was sent on it, the next request can have it.
-    private func giveBack(_ upstream: UpstreamConnection) {
+    func giveBack(_ upstream: UpstreamConnection) {
         guard
             upstream.isUntouched
                 || upstream.mayBeReused(answerComplete: true, requestComplete: true, persistent: true)

@@ -28,6 +28,8 @@ extension CallerConnection: UpstreamUser {
         exchange.nonces?.lost()
         // Once an interim answer has been passed on, the request was seen, and its caller knows.
         let seen = exchange.answer.interims > 0 ? Fault(fault.kind, retry: .never) : fault
+        // The credential that was asked for is another connection's business.
+        if exchange.machine.credential == .awaitsConnection { data.desk.leave(self) }
         exchange.lostAt = connection.address
         let elsewhere = connection.group.hasAnother(than: connection.address)
         perform(exchange.machine.on(.lost(seen, pooled: connection.isPooled, elsewhere: elsewhere)))

@@ -105,6 +105,7 @@ extension CallerConnection {
         exchange.record.replayed = exchange.machine.replayed
         // The request goes out once more.
         if exchange.upstream != nil {
+            if let connection = connectionOfNegotiation() { return goOn(negotiatingOn: connection) }
             if exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
             let isReusable = canReuseHeldAnswer()
             if isReusable, let connection = connectionOfNonce() {
@@ -116,6 +117,7 @@ extension CallerConnection {
         }
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
+        if exchange.negotiation != nil { exchange.negotiation = nil }
         if exchange.nonces != nil, mistrustsConnections { fresh = true }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
@@ -166,11 +168,12 @@ extension CallerConnection {
         let bringsNonce = takeNonce(of: upstream, head: length)
         if let nonces = exchange.nonces {
             if upstream.group.plan.isReadByProxy, !passProxy(nonces, of: upstream, head: length) {
-                return .fault(Fault(.upstreamGarbage, detail: "the proxy does not prove that it knows the password"))
+                return .fault(Fault(.upstreamUnproven, detail: "the proxy does not prove that it knows the password"))
             }
             if status != 401, !review(nonces, of: upstream, head: length) {
                 return .fault(
-                    Fault(.upstreamGarbage, detail: "its Authentication-Info does not prove that it knows the password")
+                    Fault(
+                        .upstreamUnproven, detail: "its Authentication-Info does not prove that it knows the password")
                 )
             }
         }

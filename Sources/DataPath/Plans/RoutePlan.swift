@@ -179,6 +179,12 @@ package final class IdentityPlan: Sendable {
     package let isTokenless: Bool
     /// Its credentials are good for one request; nothing of them is in the hot cache.
     let isOneTime: Bool
+    /// They are made for the connection that they authenticate.
+    package let bindsConnections: Bool
+    /// What answers its challenge goes out on the connection that brought it.
+    let answersInPlace: Bool
+    /// Tells of such connections which of them count.
+    package let connections: ConnectionEpoch
     /// Bytes before the token in the ready line.
     let linePrefix: Int
     /// Answers of `inspectedStatuses` with a JSON body are held until that has been seen.
@@ -194,19 +200,23 @@ package final class IdentityPlan: Sendable {
 
     package init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
-        resourceFromCaller: Bool, isTokenless: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil
+        resourceFromCaller: Bool, isTokenless: Bool, statuses: [Int]?, signer: (any RequestSigner)? = nil,
+        connections: ConnectionEpoch? = nil
     ) {
         self.index = index
         self.name = name
         self.handshake = handshake
         self.isTokenless = isTokenless
         isOneTime = handshake is any OneTimeHandshake
+        bindsConnections = (handshake as? any OneTimeHandshake)?.bindsConnections == true
+        self.connections = connections ?? ConnectionEpoch()
         self.signer = signer
         readsAnswers = handshake.readsBody
         signs = signer != nil
         signsBody = signer?.readsBody == true
         usesNonces = signer?.nonceRule == .ofOrigin
         answersNonces = signer?.nonceRule == .ofConnection
+        answersInPlace = answersNonces || bindsConnections
         isRefusedBy403 = statuses?.contains(403) == true
         switch (handshake.statusRule, statuses) {
         case (.refusals(let always), let statuses?):

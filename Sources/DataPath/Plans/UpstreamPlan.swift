@@ -24,8 +24,9 @@ package final class UpstreamPlan: Sendable {
     package let legacyTLS: Bool
     /// The certificates that we show a server that asks for one.
     package let clientKeys: ClientKeys?
-    /// The credential authenticates a connection (RFC 4559 §6), which therefore carries one request, over HTTP/1.1, and nobody's after it.
-    let isBound: Bool
+    /// The credential authenticates connections (RFC 4559 §6), which therefore carry requests of this one identity only, over HTTP/1.1; nil: they
+    /// carry anybody's.
+    package let boundTo: ConnectionEpoch?
     /// Nanoseconds. The first bounds everything from the name's resolution to the end of the TLS handshake.
     package let connectTimeout: UInt64
     let idleTimeout: UInt64
@@ -76,7 +77,7 @@ package final class UpstreamPlan: Sendable {
         isOpenOnly: Bool = false, serverName: String, proxy: ProxyPlan? = nil,
         endpoints: [UpstreamEndpoint],
         trust: TrustAnchors?, minimumVersion: TLSVersion, legacyTLS: Bool,
-        clientKeys: ClientKeys?, isBound: Bool = false, connectTimeout: UInt64, idleTimeout: UInt64,
+        clientKeys: ClientKeys?, boundTo: ConnectionEpoch? = nil, connectTimeout: UInt64, idleTimeout: UInt64,
         keepTimeout: UInt64? = nil,
         reuseTimeout: UInt64 = UpstreamPlan.reuseTimeout, health: HealthPlan? = nil,
         connectionLimit: Int = .max, waiterLimit: Int = 0, at address: SocketAddress? = nil
@@ -88,8 +89,8 @@ package final class UpstreamPlan: Sendable {
         self.usesTLS = usesTLS
         self.isOpenOnly = isOpenOnly
         // Through a proxy a server without TLS is a request's target, and the proxy speaks HTTP/1.1.
-        self.protocols = proxy != nil && !usesTLS || isBound ? .http1 : protocols
-        self.isBound = isBound
+        self.protocols = proxy != nil && !usesTLS || boundTo != nil ? .http1 : protocols
+        self.boundTo = boundTo
         self.serverName = serverName
         self.proxy = proxy
         if let address {
@@ -145,7 +146,7 @@ package struct UpstreamReach: Hashable {
     private let minimumVersion: TLSVersion
     private let legacyTLS: Bool
     private let clientKeys: ObjectIdentifier?
-    private let isBound: Bool
+    private let boundTo: ObjectIdentifier?
     private let connectTimeout: UInt64
     private let idleTimeout: UInt64
     private let keepTimeout: UInt64
@@ -165,7 +166,7 @@ package struct UpstreamReach: Hashable {
         minimumVersion = plan.minimumVersion
         legacyTLS = plan.legacyTLS
         clientKeys = plan.clientKeys.map { ObjectIdentifier($0) }
-        isBound = plan.isBound
+        boundTo = plan.boundTo.map { ObjectIdentifier($0) }
         connectTimeout = plan.connectTimeout
         idleTimeout = plan.idleTimeout
         keepTimeout = plan.keepTimeout

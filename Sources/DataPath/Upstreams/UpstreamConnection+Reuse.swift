@@ -10,8 +10,7 @@ extension UpstreamConnection {
         // A stream carries one request; its shared connection is reused without being given back.
         guard state == .busy, shared == nil else { return false }
         guard answerComplete, requestComplete, persistent else { return false }
-        // The server takes whoever comes next on it for the same user.
-        guard !group.plan.isBound else { return false }
+        guard isOfItsIdentity else { return false }
         // Bytes behind the answer would be taken for the next one.
         guard start == end else { return false }
         guard !hasPending, !outputLost else { return false }
@@ -22,6 +21,12 @@ extension UpstreamConnection {
         // Our certificate is another one by now, or the server's may not be trusted any more.
         guard tlsEdition == group.tls.edition else { return false }
         return isDrained()
+    }
+
+    /// The server takes whoever comes next on it for the user whom it has authenticated: that must still be the one of now.
+    var isOfItsIdentity: Bool {
+        guard let binding, let epoch = group.plan.boundTo else { return true }
+        return binding.epoch == epoch.now && loop.now < binding.until
     }
 
     /// Nanoseconds that it may be without a request by its server's word. Less than was announced: the server's clock began before ours, and
@@ -37,7 +42,8 @@ extension UpstreamConnection {
     /// - Precondition: it is idle.
     func isFresh(forRequestOnce: Bool) -> Bool {
         let idle = loop.now - min(loop.now, idleSince)
-        return idle < min(group.plan.keepTimeout, keepLimit) && (!forRequestOnce || idle <= group.plan.reuseTimeout)
+        return isOfItsIdentity && idle < min(group.plan.keepTimeout, keepLimit)
+            && (!forRequestOnce || idle <= group.plan.reuseTimeout)
     }
 
     /// Whether its request was given up before all of it had left.
@@ -54,8 +60,13 @@ extension UpstreamConnection {
     /// Whether the socket holds nothing more. A read that filled the block exactly leaves that open, and its edge has been told: bytes
     /// behind the answer would greet the next request as its own.
     private func isDrained() -> Bool {
+        tls?.hasBufferedInput != true && isSilent()
+    }
+
+    /// Whether nothing has come that is the server's word to a request. Behind a handshake with TLS sessions may stand, which are none.
+    func isSilent() -> Bool {
         if let tls {
-            if tls.hasBufferedInput { return false }
+            if tls.hasBufferedInput { canRead = true }
             guard canRead else { return true }
             guard case .wantsRead = tls.read(into: buffers.record) else { return false }
             canRead = false

@@ -51,7 +51,7 @@ extension UpstreamConnection {
         let told = tunnel.machine.values(of: "Proxy-Authentication-Info", in: input)
         guard group.tls.proxy.passed(&tunnel.attempt, told) else {
             group.noteTLSFailure("the proxy's Proxy-Authentication-Info does not prove that it knows the password")
-            return lose(Fault(.upstreamGarbage, retry: .unsent))
+            return lose(Fault(.upstreamUnproven, retry: .unsent))
         }
         start += length
         self.tunnel = nil

@@ -32,6 +32,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     private var ownNonce: KnownNonce?
     /// The owner whose requests alone the connection carries; nil: anybody's.
     var owner: UpstreamOwner?
+    /// Since a credential that authenticates connections was sent on it.
+    var binding: ConnectionBinding?
     /// Its server has asked for the next message of its owner's authentication, which has not come yet.
     var isInHandshake = false
     /// When it became idle last.
@@ -76,6 +78,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         refusedBy = nil
         wish = UpstreamWish()
         owner = nil
+        if binding != nil { binding = nil }
         isInHandshake = false
         idleSince = 0
         announcedTimeout = nil
@@ -417,7 +420,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         releaseEmptyBlock()
         isFlowing = false
         guard owner != nil else {
-            return expect(by: loop.now + min(group.plan.keepTimeout, keepLimit), kind: Deadline.idle)
+            let end = loop.now + min(group.plan.keepTimeout, keepLimit)
+            return expect(by: min(end, binding?.until ?? .max), kind: Deadline.idle)
         }
         guard isInHandshake else { return expect(by: loop.now + group.plan.idleTimeout, kind: Deadline.idle) }
         // The owner's turn has come; whoever waits for the connection meanwhile has the connect timeout.
@@ -435,6 +439,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         requests = other.requests
         hasAnswered = other.hasAnswered
         ownNonce = other.ownNonce
+        binding = other.binding
         announcedTimeout = other.announcedTimeout
         let isOurs = loop.handOver(other, to: self)
         loop.adopt(other)
@@ -454,6 +459,12 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         isPooled = true
         expectNothing()
     }
+
+    /// It has waited for its request's credential as idle ones wait for a request.
+    func countAsPooled() { isPooled = true }
+
+    /// The hash of the server's certificate that channels are bound by; nil where there is none.
+    var serverEndPoint: [UInt8]? { tls?.serverEndPoint }
 
     func takeUp(_ user: any UpstreamUser) {
         state = .busy

@@ -172,7 +172,8 @@ struct GatewayCompiler {
                     handshake: try identityCompiler.handshake(of: member.configured, statuses: statuses),
                     acquireTimeout: found.plan.acquireTimeout, reportsSuccess: found.plan.reportsSuccess,
                     resourceFromCaller: found.plan.resourceFromCaller, isTokenless: found.plan.isTokenless,
-                    statuses: statuses, signer: found.plan.signer)
+                    statuses: statuses, signer: found.plan.signer,
+                    connections: found.plan.connections)
             }
         }
         // A certificate is shown by the TLS layer: the keeper has no part in it, and no field carries it.
@@ -273,6 +274,14 @@ struct GatewayCompiler {
 
     // MARK: - Upstreams
 
+    /// The identity whose credential authenticates connections.
+    private func boundTo(of route: ConfiguredRoute) -> ConnectionEpoch? {
+        guard case .identity(let name) = route.use, let plan = members[name]?.kept.plan, plan.bindsConnections else {
+            return nil
+        }
+        return plan.connections
+    }
+
     /// Routes share connections where everything about reaching the upstream is equal.
     private mutating func upstream(of route: ConfiguredRoute, _ to: Upstream) throws(GatewayFault) -> UpstreamPlan {
         let endpoints = try to.addresses.map { endpoint throws(GatewayFault) in
@@ -286,7 +295,7 @@ struct GatewayCompiler {
             endpoints: endpoints,
             trust: to.origin.scheme == .https ? identityCompiler.trust(route.tls.authorities) : nil,
             minimumVersion: route.tls.minVersion == .tls13 ? .v1_3 : .v1_2, legacyTLS: route.tls.legacy,
-            clientKeys: clientKeys(of: route), isBound: scheme(of: route)?.bindsConnections == true,
+            clientKeys: clientKeys(of: route), boundTo: boundTo(of: route),
             connectTimeout: UInt64(clamping: route.timeouts.connect.wholeNanoseconds),
             idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
             keepTimeout: UInt64(clamping: route.timeouts.keepAlive.wholeNanoseconds),

@@ -42,9 +42,9 @@ struct AdobePassHandshake: OneTimeHandshake {
     }
 
     func credential(
-        for resource: String, environment: any GrantEnvironment
-    ) async throws(GrantFailure) -> Secret {
-        try await api(environment).mediaToken(for: resource)
+        for need: OneTimeNeed, environment: any GrantEnvironment
+    ) async throws(GrantFailure) -> OneTimeCredential {
+        OneTimeCredential(try await api(environment).mediaToken(for: need.resource))
     }
 
     // MARK: - For operators

@@ -19,7 +19,50 @@ public protocol OneTimeHandshake: Handshake {
 
     /// Obtains the credential of one request. Throws `.policyDenied` where this resource is denied, and `.interactionRequired` where a
     /// person has to log in first.
-    func credential(for resource: String, environment: any GrantEnvironment) async throws(GrantFailure) -> Secret
+    func credential(
+        for need: OneTimeNeed, environment: any GrantEnvironment
+    ) async throws(GrantFailure) -> OneTimeCredential
+
+    /// A credential authenticates the connection that it is sent on, and is made when there is one (RFC 4559 §6).
+    var bindsConnections: Bool { get }
+
+    /// An operator has purged or reset the identity: what credentials are made from is obtained anew, as far as the scheme itself holds it.
+    func forget()
+
+    /// A server has refused a credential.
+    func noteRefusal()
+}
+
+extension OneTimeHandshake {
+    public var bindsConnections: Bool { false }
+    public func forget() {}
+    public func noteRefusal() {}
+}
+
+/// What a credential for one request is wanted for.
+public struct OneTimeNeed: Sendable {
+    /// As the handshake named it.
+    public var resource: String
+    /// The hash of the server's certificate on the connection that the request goes out on (`tls-server-end-point`, RFC 5929 §4); nil where there
+    /// is no TLS, or the scheme does not ask for a connection.
+    public var serverEndPoint: [UInt8]?
+
+    public init(resource: String, serverEndPoint: [UInt8]? = nil) {
+        self.resource = resource
+        self.serverEndPoint = serverEndPoint
+    }
+}
+
+/// The credential of one request.
+public struct OneTimeCredential: Sendable {
+    public var secret: Secret
+    /// Where it authenticates its connection, the exchange of tokens that it begins.
+    public var negotiation: (any Negotiation)?
+
+    public init(_ secret: Secret, negotiation: (any Negotiation)? = nil) {
+        self.secret = secret
+        self.negotiation = negotiation
+    }
 }
 
 /// Something about an identity that operators may want to know; never a secret, and nothing that tells who a person is.

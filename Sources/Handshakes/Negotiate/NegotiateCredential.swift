@@ -16,6 +16,7 @@ final class NegotiateCredential: Sendable {
 
     private struct State {
         var held: GSSCredential?
+        var heldSince: Int64 = 0
         /// The keytab as it was read last.
         var keys: Secret?
         var renewsAt: Int64 = 0
@@ -44,14 +45,33 @@ final class NegotiateCredential: Sendable {
     /// outlives any.
     private static let worker = GSSWorker<String>(waiting: 4096, waitingOfKey: 1024)
 
-    /// A token for one request.
-    ///
-    /// - Parameter patience: milliseconds that are waited for it.
-    func token(for target: GSSTarget, within patience: Int64) async throws(GSSFault) -> [UInt8] {
+    /// The first token to a server.
+    struct FirstToken: Sendable {
+        let initiator: GSSInitiator
+        let bytes: [UInt8]
+        /// Seconds that the tickets are still valid; nil: without an end.
+        let lifetime: UInt32?
+    }
+
+    /// - Parameters:
+    ///   - bindings: as `GSSInitiator` takes them.
+    ///   - patience: milliseconds that are waited for it.
+    func begin(
+        to target: GSSTarget, bindings: [UInt8]?, mutual: Bool, within patience: Int64
+    ) async throws(GSSFault) -> FirstToken {
         try await run(for: "\(target)", within: patience) { () throws(GSSFault) in
-            let initiator = try GSSInitiator(self.credential(), target: target, mutual: false)
-            return try initiator.step(nil).output
+            let credential = try self.credential()
+            let initiator = try GSSInitiator(credential, target: target, channelBindings: bindings, mutual: mutual)
+            let bytes = try initiator.step(nil).output
+            return FirstToken(initiator: initiator, bytes: bytes, lifetime: try credential.remainingLifetime())
         }
+    }
+
+    /// Takes in a token of the server. It asks no KDC, and so what it fails by says nothing of one.
+    func advance(
+        _ initiator: GSSInitiator, with token: [UInt8], within patience: Int64
+    ) async throws(GSSFault) -> GSSInitiator.Step {
+        try await submit(within: patience) { () throws(GSSFault) in try initiator.step(token) }
     }
 
     /// Seconds that the tickets are still valid; nil: without an end.
@@ -71,6 +91,23 @@ final class NegotiateCredential: Sendable {
         }
     }
 
+    /// Nothing of before is used any more, and whatever rests may be tried at once.
+    func forget() {
+        state.withLock { state in
+            state.held = nil
+            state.refusal = nil
+            state.rests = [:]
+        }
+    }
+
+    /// A server has refused a token. It may have other keys since the ticket for it was made, so that the next token is made of new tickets,
+    /// but for a server that refuses each of them not with every request.
+    func noteRefusal() {
+        state.withLock { state in
+            if clock() >= state.heldSince + Self.rest { state.held = nil }
+        }
+    }
+
     // MARK: - Calls
 
     /// - Parameter purpose: tells what rests after a failure.
@@ -78,6 +115,15 @@ final class NegotiateCredential: Sendable {
         for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
     ) async throws(GSSFault) -> Value {
         if let rest = state.withLock({ $0.rests[purpose] }), clock() < rest.until { throw rest.fault }
+        do throws(GSSFault) { return try await submit(within: patience, work) } catch {
+            note(error, for: purpose)
+            throw error
+        }
+    }
+
+    private func submit<Value: Sendable>(
+        within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
+    ) async throws(GSSFault) -> Value {
         let result: Result<Value, GSSFault> = await withCheckedContinuation { continuation in
             Self.worker.submit(key: name, within: patience) {
                 Result { () throws(GSSFault) in try work() }
@@ -91,10 +137,7 @@ final class NegotiateCredential: Sendable {
                 }
             }
         }
-        do throws(GSSFault) { return try result.get() } catch {
-            note(error, for: purpose)
-            throw error
-        }
+        return try result.get()
     }
 
     private func note(_ fault: GSSFault, for purpose: String) {
@@ -152,7 +195,8 @@ final class NegotiateCredential: Sendable {
             let half = try made.remainingLifetime().map { Int64($0) * 500 } ?? 3_600_000
             // A file of tickets is looked at again soon: another program may have put fresher ones there.
             let span = if case .cache = source { min(half, 60_000) } else { half }
-            state.withLock { ($0.held, $0.renewsAt) = (made, clock() + span) }
+            let now = clock()
+            state.withLock { ($0.held, $0.heldSince, $0.renewsAt) = (made, now, now + span) }
             return made
         } catch {
             if [.keysWrong, .clientUnknown, .clientRevoked].contains(error.kind) {

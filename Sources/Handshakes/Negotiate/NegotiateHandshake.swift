@@ -2,7 +2,8 @@ internal import GSSAPI
 internal import HTTP1
 internal import Octets
 
-/// `negotiate`: each request carries a token that Kerberos made for it (RFC 4559 §4), on a connection of its own.
+/// `negotiate`: each request carries a token that Kerberos made for it and its connection (RFC 4559 §4). The connection counts as authenticated
+/// by it, and serves this identity alone.
 struct NegotiateHandshake: OneTimeHandshake {
     let settings: NegotiateSettings
     private let credential: NegotiateCredential
@@ -22,7 +23,9 @@ struct NegotiateHandshake: OneTimeHandshake {
     var explanation: [String] {
         [
             "asks Kerberos for a token for \(settings.service ?? "HTTP at the host of 'to'"), a new one for each request",
-            "each request has a connection of its own, since the token authenticates it",
+            "its connections serve no other identity, since the token authenticates them",
+            settings.wantsProof
+                ? "an answer passes once the server has proven who it is" : "the server need not prove who it is",
         ]
     }
 
@@ -43,14 +46,32 @@ struct NegotiateHandshake: OneTimeHandshake {
         settings.service ?? IssuerURL(wanted.upstreamOrigin).map { "HTTP@\($0.host)" }
     }
 
-    func credential(for resource: String, environment: any GrantEnvironment) async throws(GrantFailure) -> Secret {
+    func credential(
+        for need: OneTimeNeed, environment: any GrantEnvironment
+    ) async throws(GrantFailure) -> OneTimeCredential {
         try await readKeys(environment)
-        let token = try await told { () async throws(GSSFault) -> [UInt8] in
-            try await credential.token(
-                for: NegotiateSettings.target(resource), within: patience)
+        let bindings = need.serverEndPoint.map { Array("tls-server-end-point:".utf8) + $0 }
+        let first = try await told { () async throws(GSSFault) -> NegotiateCredential.FirstToken in
+            try await credential.begin(
+                to: NegotiateSettings.target(need.resource), bindings: bindings, mutual: settings.wantsProof,
+                within: patience)
         }
-        return Secret(Array("Negotiate \(Base64.encode(token))".utf8))
+        return OneTimeCredential(
+            Self.secret(first.bytes), negotiation: NegotiateExchange(first, of: self))
     }
+
+    static func secret(_ token: [UInt8]) -> Secret { Secret(Array("Negotiate \(Base64.encode(token))".utf8)) }
+
+    /// Takes in a token of the server.
+    func advance(_ initiator: GSSInitiator, with token: [UInt8]) async throws(GrantFailure) -> GSSInitiator.Step {
+        try await told { () async throws(GSSFault) -> GSSInitiator.Step in
+            try await credential.advance(initiator, with: token, within: patience)
+        }
+    }
+
+    var bindsConnections: Bool { true }
+    func forget() { credential.forget() }
+    func noteRefusal() { credential.noteRefusal() }
 
     // MARK: - Ahead of requests
 

@@ -7,6 +7,10 @@ struct NegotiateSettings: Sendable, Equatable {
     var source: GSSCredential.Source?
     /// The server's principal, or `service@host`; nil: `HTTP` at the host of the route's `to`.
     var service: String?
+    /// An answer counts once the server has proven who it is (RFC 4559 §5).
+    var wantsProof = true
+
+    private enum Mutual: String, CaseIterable { case required, off }
 
     static let block = Block(
         name: "negotiate", description: "Kerberos by HTTP Negotiate (RFC 4559): a new token for each request.",
@@ -24,6 +28,10 @@ struct NegotiateSettings: Sendable, Equatable {
                 "service", .text(.line),
                 "The server, as HTTP/host@REALM or HTTP@host. HTTP at the host of the route's `to` where it is not given."
             ),
+            KeySpec(
+                "mutual", .words(Mutual.self),
+                "required: a server has to prove with its answer that it is who `service` says; off: its word is taken, as most clients do."
+            ),
         ], exactlyOneOf: ["keytab", "cache"])
 
     init(_ keys: BlockReader) {
@@ -38,6 +46,7 @@ struct NegotiateSettings: Sendable, Equatable {
             source = .cache(path: path, principal: principal)
         }
         service = keys.text("service")
+        wantsProof = keys.word("mutual") == Mutual.required
         if keys.has("keytab"), keys.has("cache") { keys.refuse("cache", "must not stand beside 'keytab'") }
         if !keys.has("keytab"), !keys.has("cache") { keys.need(["keytab"], ", or 'cache'") }
         if let path = keys.path("cache"), !path.hasPrefix("/") { keys.refuse("cache", "must be an absolute path") }

@@ -198,6 +198,17 @@ extension TLSConnection {
         defer { X509_free(certificate) }
         return AlternativeNames(of: certificate).texts
     }
+
+    /// The hash of the other side's certificate, by which something else can be bound to this connection (`tls-server-end-point`, RFC 5929 §4.1),
+    /// of at most 64 bytes. Nil without a certificate, or where its signature has no hash of its own, as with Ed25519.
+    public var serverEndPoint: [UInt8]? {
+        guard established, let certificate = SSL_get1_peer_certificate(handle) else { return nil }
+        defer { X509_free(certificate) }
+        let hash = [UInt8](unsafeUninitializedCapacity: Int(EVP_MAX_MD_SIZE)) { buffer, count in
+            count = Int(cardea_end_point(certificate, buffer.baseAddress))
+        }
+        return hash.isEmpty ? nil : hash
+    }
 }
 
 // MARK: - The wire

@@ -51,8 +51,8 @@ private func run(_ course: Course, _ handshake: any Handshake, _ flight: Flight)
             for fact in facts { checkWords("\(fact.name) \(fact.value)") }
         case .credential:
             guard let handshake = handshake as? any OneTimeHandshake else { return }
-            let credential = try await handshake.credential(for: "CH1", environment: flight)
-            check(field: handshake.injection(for: credential.withBytes { Array($0) }))
+            let credential = try await handshake.credential(for: OneTimeNeed(resource: "CH1"), environment: flight)
+            check(field: handshake.injection(for: credential.secret.withBytes { Array($0) }))
             guard let session = flight.memory.state.withLock({ $0.session }) else { return }
             for fact in handshake.facts(of: session) { checkWords("\(fact.name) \(fact.value)") }
         case .challenge:

@@ -127,6 +127,7 @@ extension Keeper {
         if identity.policy.hasFixedToken { identity.latestSecrets[name] = secret }
         guard let before, before != hash else { return }
         identity.secretVersion += 1
+        endConnections(of: identity)
         events.info("secret changed", [identity.logged, LogField("secret", .name(name))])
         liftSessionRefusals(of: identity)
         for token in tokens.of(identity) {
@@ -245,6 +246,7 @@ extension Keeper {
 
     /// `basic`: the upstream itself refused, there was no password step.
     func markRejected(_ identity: KeptIdentity) {
+        endConnections(of: identity)
         guard identity.account != nil else { return }
         let isRead = identity.policy.secrets.keys.allSatisfy { identity.secretHashes[$0] != nil }
         // The refusal counts for the values that were refused, not for those that another reading brings meanwhile.
@@ -331,6 +333,7 @@ extension Keeper {
     /// also drops what is held.
     func raiseEpoch(of identity: KeptIdentity, cause: EpochCause) {
         identity.epoch += 1
+        forgetCredentials(of: identity)
         if cause == .logout {
             identity.logoutEpoch = identity.epoch
             if !identity.plan.handshake.keepsRegistration {

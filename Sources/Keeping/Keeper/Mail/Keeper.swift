@@ -74,6 +74,7 @@ package actor Keeper: KeeperInbox {
         case .foundOpen(let ticket): foundOpen(ticket)
         case .scoutFailed(let ticket): scoutFailed(ticket)
         case .challenged(let challenge): challenged(challenge)
+        case .negotiated(let report): negotiated(report)
         case .accepted(let slot, let generation): accepted(slot, generation)
         }
         checkQuiet()

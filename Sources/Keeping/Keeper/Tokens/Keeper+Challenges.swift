@@ -64,7 +64,9 @@ extension Keeper {
 
     private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
         if let handshake = identity.plan.handshake as? any OneTimeHandshake {
-            return fetch(for: request.ticket, target: request.path, on: route, identity, by: handshake)
+            return fetch(
+                for: request.ticket, target: request.path, bindings: request.serverEndPoint, on: route, identity,
+                by: handshake)
         }
         if let subject = request.subject {
             if route.bindsToURL { return arrived(request, at: subject.key, on: route, identity) }
@@ -194,6 +196,9 @@ extension Keeper {
             // Refused once: another one is fetched. Refused twice: it is not the token.
             guard let ticket = report.ticket else { return }
             if report.isReplay { return answer(ticket, .final) }
+            handshake.noteRefusal()
+            // Made for the connection, it is asked for when there is another one.
+            if handshake.bindsConnections { return answer(ticket, .anew) }
             return fetch(for: ticket, target: report.path, on: route, identity, by: handshake)
         }
         let token: KeptToken?

@@ -15,7 +15,7 @@ extension Keeper {
     static let denialMemory: UInt64 = 5_000_000_000
 
     func fetch(
-        for ticket: Ticket, target: [UInt8], on route: KeptRoute, _ identity: KeptIdentity,
+        for ticket: Ticket, target: [UInt8], bindings: [UInt8]? = nil, on route: KeptRoute, _ identity: KeptIdentity,
         by handshake: any OneTimeHandshake
     ) {
         guard let resource = handshake.resource(of: target, on: route.wanted) else {
@@ -27,7 +27,8 @@ extension Keeper {
         }
         oneTime.tickets.insert(ticket)
         start { keeper in
-            let found = await keeper.fetch(resource, for: ticket, identity, by: handshake)
+            let need = OneTimeNeed(resource: resource, serverEndPoint: bindings)
+            let found = await keeper.fetch(need, for: ticket, identity, by: handshake)
             // Whoever left meanwhile has thrown it away: nobody else may have it.
             if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
         }
@@ -53,22 +54,21 @@ extension Keeper {
     }
 
     private func fetch(
-        _ resource: String, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
+        _ need: OneTimeNeed, for ticket: Ticket, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) async -> TokenAnswer {
         let environment = environment(of: identity, ticket: ticket)
         defer { release(environment.claimant) }
         await readMarked(of: identity)
         if let held = heldBackHere(identity) { return .fault(held.fault(of: identity.plan.name)) }
         do throws(Handshakes.GrantFailure) {
-            let token = try await handshake.credential(for: resource, environment: environment)
-            let line = token.withBytes { bytes in Self.fieldLine(handshake.injection(for: Array(bytes))) }
+            let credential = try await handshake.credential(for: need, environment: environment)
             identity.noteGrant(at: now)
             if ticket.followsChallenge { identity.noteReplay(at: now) }
             identity.recovered(at: now)
-            return .once(Secret(line))
+            return .once(Self.line(of: credential.secret, by: handshake), negotiation: credential.negotiation)
         } catch {
             if case .policyDenied(let reason) = error {
-                note(denial: reason, of: resource, identity)
+                note(denial: reason, of: need.resource, identity)
                 return .fault(Fault(.resourceDenied, detail: reason))
             }
             if case .credentialRejected = error, environment.secretVersion == identity.secretVersion {
@@ -82,6 +82,10 @@ extension Keeper {
             if let secret = Fault.Kind(secret: error) { fault.kind = secret }
             return .fault(fault)
         }
+    }
+
+    static func line(of secret: Secret, by handshake: any OneTimeHandshake) -> Secret {
+        Secret(secret.withBytes { fieldLine(handshake.injection(for: Array($0))) })
     }
 
     private func note(denial reason: String, of resource: String, _ identity: KeptIdentity) {

@@ -73,7 +73,10 @@ extension Keeper {
             wanted.subject = key.subject
             return key == wanted
         }
-        for one in catalogue.same(as: identity) { one.epoch += 1 }
+        for one in catalogue.same(as: identity) {
+            one.epoch += 1
+            forgetCredentials(of: one)
+        }
         let chosen = tokens.all.filter { isOfRoute($0.key) }.inOrder
         let count = chosen.count { $0.isHeld }
         withdrawFromFleet(chosen)

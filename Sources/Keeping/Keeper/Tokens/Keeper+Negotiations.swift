@@ -1,0 +1,55 @@
+internal import DataPath
+internal import Handshakes
+internal import Tokens
+
+/// Credentials that authenticate connections: the messages behind the first one, and the end of what they have authenticated.
+extension Keeper {
+    func negotiated(_ report: NegotiationOfRequest) {
+        let ticket = report.ticket
+        guard let identity = catalogue.routesByNumber[report.route]?.identity,
+            let handshake = identity.plan.handshake as? any OneTimeHandshake
+        else { return answer(ticket, .fault(Fault(.internalFault))) }
+        guard oneTime.tickets.count < Self.mostOneTime else {
+            return answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
+        }
+        oneTime.tickets.insert(ticket)
+        start { keeper in
+            let found = await keeper.proceed(with: report, identity, by: handshake)
+            if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
+        }
+    }
+
+    private func proceed(
+        with report: NegotiationOfRequest, _ identity: KeptIdentity, by handshake: any OneTimeHandshake
+    ) async -> TokenAnswer {
+        do throws(Handshakes.GrantFailure) {
+            let next = try await report.negotiation.answer(report.token, isLast: report.isLast)
+            if let next { return .once(Self.line(of: next, by: handshake), negotiation: report.negotiation) }
+            // A server that has nothing more to say, and does not serve, has refused.
+            return report.isLast ? .pass : .final
+        } catch {
+            identity.note(error, asking: nil, at: now)
+            switch error {
+            case .timedOut, .issuerUnavailable:
+                return .fault(Fault(Tokens.GrantFailure(error), retryAfter: 1, detail: error.toldToCallers))
+            default:
+                guard report.isLast else { return .final }
+                return .fault(
+                    Fault(.upstreamUnproven, detail: "its answer does not prove who it is: \(error.toldToCallers)"))
+            }
+        }
+    }
+
+    /// No request goes out any more on a connection that the identity has authenticated until now.
+    func endConnections(of identity: KeptIdentity) {
+        guard identity.plan.bindsConnections else { return }
+        identity.plan.connections.rise()
+        for loop in 0..<loopCount { order(.ended(identity.plan.connections), to: loop) }
+    }
+
+    /// The word of an operator: also what the scheme itself holds is had anew.
+    func forgetCredentials(of identity: KeptIdentity) {
+        (identity.plan.handshake as? any OneTimeHandshake)?.forget()
+        endConnections(of: identity)
+    }
+}
