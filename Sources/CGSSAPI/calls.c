@@ -54,7 +54,7 @@ void cgss_release_cred(const struct cgss_calls *calls, cgss_cred cred) {
 
 uint32_t cgss_init(const struct cgss_calls *calls, uint32_t *minor, cgss_cred cred, cgss_ctx *context, cgss_name target,
                    int mechanism, uint32_t flags, const void *bindings, size_t bindings_count, const void *input,
-                   size_t input_count, struct cgss_buffer *output, uint32_t *returned_flags) {
+                   size_t input_count, struct cgss_buffer *output, uint32_t *returned_flags, uint32_t *seconds) {
     struct cgss_bindings bound;
     memset(&bound, 0, sizeof bound);
     bound.application.length = bindings_count;
@@ -63,8 +63,9 @@ uint32_t cgss_init(const struct cgss_calls *calls, uint32_t *minor, cgss_cred cr
     output->length = 0;
     output->value = NULL;
     *returned_flags = 0;
+    *seconds = UINT32_MAX;
     return calls->init_sec_context(minor, cred, context, target, &mechanisms[mechanism], flags, 0,
-                                   bindings ? &bound : NULL, input ? &received : NULL, NULL, output, returned_flags, NULL);
+                                   bindings ? &bound : NULL, input ? &received : NULL, NULL, output, returned_flags, seconds);
 }
 
 void cgss_delete(const struct cgss_calls *calls, cgss_ctx context) {

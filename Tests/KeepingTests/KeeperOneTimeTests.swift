@@ -151,7 +151,7 @@ import Testing
     @Test func whoWaitsBeyondTheBoundComesAgain() throws {
         let scene = try scene()
         adobe.isSilent = true
-        let callers = (0..<Keeper.mostOneTime).map { _ in scene.call(Wire.get("/CH1"), settles: false) }
+        let callers = (0..<OneTimeTickets.mostOfIdentity).map { _ in scene.call(Wire.get("/CH1"), settles: false) }
         scene.settle()
         #expect(callers.allSatisfy { $0.status == nil })
         let late = scene.call(Wire.get("/CH1"))

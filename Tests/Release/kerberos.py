@@ -74,7 +74,8 @@ class KDC(Program):
 class Apache(Program):
     """Answers who it was asked by. `once`: the connection stays authenticated (`GssapiConnectionBound`)."""
 
-    def __init__(self, folder, kdc, once=False):
+    def __init__(self, folder, kdc=None, once=False, users=None):
+        """`users`: a file of NTLM's users (gss-ntlmssp), in the place of a KDC."""
         self.folder = folder = pathlib.Path(folder)
         (folder / "root").mkdir(parents=True)
         (folder / "root" / "page").write_text("the page")
@@ -98,7 +99,7 @@ CustomLog {folder}/access.log short
 <Directory {folder}/root>
   AuthType GSSAPI
   AuthName "the realm"
-  GssapiCredStore keytab:{kdc.keytab("http")}
+  {"GssapiAllowedMech ntlmssp" if users else f'GssapiCredStore keytab:{kdc.keytab("http")}'}
   GssapiConnectionBound {"On" if once else "Off"}
   Require valid-user
   Header set Caller "expr=%{{REMOTE_USER}}"
@@ -107,7 +108,7 @@ CustomLog {folder}/access.log short
         binary = executable("CARDEA_APACHE", "apache2", "apt-get install apache2-bin libapache2-mod-auth-gssapi")
         super().__init__(
             [binary, "-X", "-f", str(folder / "apache.conf")], folder, [("127.0.0.1", port)],
-            environment={**kdc.variables, "KRB5RCACHENAME": "none:"})
+            environment={**(kdc.variables if kdc else os.environ), "KRB5RCACHENAME": "none:", "NTLM_USER_FILE": str(users)})
 
     def asked(self):
         return [line.split() for line in (self.folder / "access.log").read_text().splitlines()]

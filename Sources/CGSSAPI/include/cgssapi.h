@@ -108,10 +108,11 @@ uint32_t cgss_remaining(const struct cgss_calls *calls, uint32_t *minor, cgss_cr
 void cgss_release_cred(const struct cgss_calls *calls, cgss_cred cred);
 
 /// Makes a step of an initiator. `bindings` is application data, or null for none; `input` is null on the first step. `output` has
-/// to be released by `cgss_release_buffer` whatever is returned.
+/// to be released by `cgss_release_buffer` whatever is returned. `seconds` gets the life of the context, UINT32_MAX where it
+/// has no end or the mechanism does not say.
 uint32_t cgss_init(const struct cgss_calls *calls, uint32_t *minor, cgss_cred cred, cgss_ctx *context, cgss_name target,
                    int mechanism, uint32_t flags, const void *bindings, size_t bindings_count, const void *input,
-                   size_t input_count, struct cgss_buffer *output, uint32_t *returned_flags);
+                   size_t input_count, struct cgss_buffer *output, uint32_t *returned_flags, uint32_t *seconds);
 void cgss_delete(const struct cgss_calls *calls, cgss_ctx context);
 void cgss_release_buffer(const struct cgss_calls *calls, struct cgss_buffer *buffer);
 

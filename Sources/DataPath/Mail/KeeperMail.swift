@@ -77,6 +77,8 @@ package struct NegotiationOfRequest: Sendable {
     package let token: [UInt8]
     /// The server has answered the request with it.
     package let isLast: Bool
+    /// The request has been sent again before, with another credential.
+    package let isReplay: Bool
 }
 
 package struct ChallengeOfRequest: Sendable {

@@ -10,7 +10,8 @@ extension CallerConnection {
         guard exchange.caution.way == .send else { return }
         // Such a request could only be refused without a nonce.
         if let identity = route.identity, identity.answersNonces, exchange.machine.replay == .once,
-            data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
+            identity.bindsConnections
+                || data.nonces.lastAnswered(at: route.upstream.origin)?.serves(identity) != true
         {
             exchange.caution.way = .probeHead
         } else if route.upstream.mayBeChallengedByProxy {

@@ -12,16 +12,24 @@ extension CallerConnection {
         return upstream.serverEndPoint
     }
 
-    /// The connection for which the credential was made, that the request is to go out on.
-    func connectionOfNegotiation() -> UpstreamConnection? {
-        guard exchange.negotiation?.exchange != nil, exchange.machine.credential != .awaitsConnection,
-            let connection = exchange.upstream, connection.state == .busy
-        else { return nil }
-        return connection
+    /// The request goes out on the connection that its credential was made for, or on none.
+    /// - Returns: nil where it has no such credential.
+    func goOnNegotiating() -> Exchange.Action? {
+        guard exchange.negotiation?.exchange != nil, exchange.machine.credential != .awaitsConnection else {
+            return nil
+        }
+        guard let connection = exchange.upstream, connection.state == .busy else {
+            return exchange.machine.on(.lost(Fault(.upstreamClosed, retry: .unsent), pooled: true))
+        }
+        return goOn(negotiatingOn: connection)
     }
 
     /// The credential, or its next message, is there.
-    func goOn(negotiatingOn connection: UpstreamConnection) -> Exchange.Action {
+    private func goOn(negotiatingOn connection: UpstreamConnection) -> Exchange.Action {
+        // Keys may have changed, or an operator may have ended what there was, while the credential was made.
+        guard connection.isOfItsIdentity, exchange.negotiation?.epoch == connection.group.plan.boundTo?.now else {
+            return loseNegotiation(on: connection)
+        }
         if exchange.negotiation?.hasReceived == true {
             guard canReuseHeldAnswer(),
                 connection.mayBeReused(
@@ -59,6 +67,8 @@ extension CallerConnection {
         _ negotiation: UpstreamNegotiation, _ status: Int, head length: Int, in upstream: UpstreamConnection
     ) -> Exchange.Judgement? {
         guard let begun = negotiation.exchange, status != 407 else { return nil }
+        // The route says that such an answer refuses the credential, whatever it proves.
+        if status != 401, exchange.route?.identity?.inspectedStatuses.contains(status) == true { return nil }
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
         let token = Self.token(of: begun.scheme, in: data.responseHead.values(of: "WWW-Authenticate", in: head))
         if status == 401 {
@@ -73,7 +83,7 @@ extension CallerConnection {
             return negotiation.receive(token, isLast: false) ? .negotiation : nil
         }
         guard begun.wantsProof else { return .answer }
-        if let token { return negotiation.receive(token, isLast: true) ? .negotiation : nil }
+        if let token, negotiation.receive(token, isLast: true) { return .negotiation }
         // Something on the way, or the server before it came to look at the credential, proves nothing.
         guard status < 400 else { return nil }
         return .misconfigured(
@@ -86,8 +96,8 @@ extension CallerConnection {
 
     /// The decoded token of the first challenge of a scheme; nil where it has none that can be read.
     private static func token(of scheme: String, in lines: [[UInt8]]) -> [UInt8]? {
-        let own = AuthChallenge.list(lines).first { $0.scheme.matches(scheme) }
-        guard let text = own?.token68, text.count <= 65536, let token = Base64.decode(text), !token.isEmpty else {
+        let own = AuthChallenge.list(lines).lazy.filter { $0.scheme.matches(scheme) }.compactMap(\.token68).first
+        guard let text = own, text.count <= 65536, let token = Base64.decode(text), !token.isEmpty else {
             return nil
         }
         return token

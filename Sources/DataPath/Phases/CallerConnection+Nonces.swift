@@ -16,6 +16,8 @@ extension CallerConnection {
         if let known = exchange.upstream?.knownNonce, known.serves(identity, generation: generation) {
             return known.nonce
         }
+        // Answered elsewhere, it has authenticated another connection.
+        if identity.bindsConnections { return nil }
         let last = data.nonces.lastAnswered(at: route.upstream.origin)
         return last?.serves(identity, generation: generation) == true ? last?.nonce : nil
     }
@@ -113,8 +115,37 @@ extension CallerConnection {
 
     /// The server has ended connections under such requests: what answers its nonce goes out on a new one.
     var mistrustsConnections: Bool {
-        guard exchange.nonces?.own != nil, let route = exchange.route else { return false }
+        guard exchange.nonces?.own != nil, let route = exchange.route, route.identity?.bindsConnections != true else {
+            return false
+        }
         return data.nonces.endSilently(at: route.upstream.origin)
+    }
+
+    // MARK: - Connections that are authenticated
+
+    /// The request begins to authenticate its connection, goes on with that, or goes out bare where it is done.
+    func prepareToBind(_ request: inout RequestToSign) {
+        guard let upstream = exchange.upstream, let epoch = upstream.group.plan.boundTo else { return }
+        request.serverEndPoint = upstream.serverEndPoint
+        guard request.serverNonce == nil || request.serverNonce?.uses == 0 else { return }
+        upstream.knownNonce = nil
+        upstream.binding = ConnectionBinding(epoch: epoch.now, until: .max)
+    }
+
+    /// The challenge that its connection brought cannot be answered there, and nowhere else.
+    func forgetNonceOfConnection() {
+        if exchange.route?.identity?.bindsConnections == true, exchange.nonces?.own != nil { exchange.nonces?.lost() }
+    }
+
+    /// The server wants a connection to be authenticated that was. The request begins anew on another one.
+    func isUnauthenticated(_ upstream: UpstreamConnection) -> Bool {
+        guard exchange.route?.identity?.bindsConnections == true, exchange.nonces?.isBare == true,
+            upstream.knownNonce != nil, exchange.machine.body != .lost
+        else { return false }
+        upstream.knownNonce = nil
+        exchange.nonces?.lost()
+        exchange.caution.takeBack()
+        return true
     }
 
     // MARK: - Other answers

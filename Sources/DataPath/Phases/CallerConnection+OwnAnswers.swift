@@ -56,8 +56,8 @@ extension CallerConnection {
     func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }
-        // Where it waited for a credential that could not be had, nothing was sent on it.
-        if exchange.negotiation != nil, let upstream = exchange.upstream { giveBack(upstream) }
+        // Where the credential for it could not be had, nothing was sent on it; after that its answer would be the next request's.
+        if exchange.machine.credential == .awaitsConnection, let upstream = exchange.upstream { giveBack(upstream) }
         releaseUpstream(reusable: false)
         leaveDesk()
         expectNothing()

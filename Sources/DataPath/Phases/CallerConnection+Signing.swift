@@ -27,6 +27,7 @@ extension CallerConnection {
             request.keys = data.proofKeys
         } else if identity.answersNonces {
             request.serverNonce = nonceToAnswer(on: route)
+            if identity.bindsConnections { prepareToBind(&request) }
         }
         if let function = signer.bodyHash(answering: request.serverNonce) {
             request.bodyDigest = bodyDigest(by: function)

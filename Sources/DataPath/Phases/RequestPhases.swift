@@ -104,8 +104,8 @@ extension CallerConnection {
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
         // The request goes out once more.
+        if exchange.negotiation != nil, let action = goOnNegotiating() { return action }
         if exchange.upstream != nil {
-            if let connection = connectionOfNegotiation() { return goOn(negotiatingOn: connection) }
             if exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
             let isReusable = canReuseHeldAnswer()
             if isReusable, let connection = connectionOfNonce() {
@@ -114,6 +114,7 @@ extension CallerConnection {
                 return exchange.machine.on(.connected)
             }
             releaseUpstream(reusable: isReusable)
+            forgetNonceOfConnection()
         }
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
@@ -176,6 +177,10 @@ extension CallerConnection {
                         .upstreamUnproven, detail: "its Authentication-Info does not prove that it knows the password")
                 )
             }
+        }
+        if status == 401, exchange.nonces != nil, isUnauthenticated(upstream) {
+            return exchange.machine.on(
+                .lost(Fault(.upstreamRefusedCredential, retry: .unsent, receivedStatus: 401), pooled: true))
         }
         if beginLook(at: status, in: upstream) { return nil }
         return follow(judge(status, head: length, body: nil, in: upstream, bringsNonce: bringsNonce))

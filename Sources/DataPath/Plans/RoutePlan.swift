@@ -179,7 +179,7 @@ package final class IdentityPlan: Sendable {
     package let isTokenless: Bool
     /// Its credentials are good for one request; nothing of them is in the hot cache.
     let isOneTime: Bool
-    /// They are made for the connection that they authenticate.
+    /// They authenticate the connection that they go out on.
     package let bindsConnections: Bool
     /// What answers its challenge goes out on the connection that brought it.
     let answersInPlace: Bool
@@ -208,7 +208,7 @@ package final class IdentityPlan: Sendable {
         self.handshake = handshake
         self.isTokenless = isTokenless
         isOneTime = handshake is any OneTimeHandshake
-        bindsConnections = (handshake as? any OneTimeHandshake)?.bindsConnections == true
+        bindsConnections = handshake.bindsConnections
         self.connections = connections ?? ConnectionEpoch()
         self.signer = signer
         readsAnswers = handshake.readsBody

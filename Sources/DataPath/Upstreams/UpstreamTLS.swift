@@ -46,7 +46,9 @@ struct UpstreamTLS {
         if let known = isHTTP1 ? clientOfHTTP1 : client { return known }
         let made = try TLSClientConfiguration(
             authorities: plan.trust?.current() ?? [], minimumVersion: plan.minimumVersion, legacy: plan.legacyTLS,
-            alpn: isHTTP1 ? ["http/1.1"] : protocolNames(of: plan), identities: plan.clientKeys?.certificates ?? [])
+            alpn: isHTTP1 ? ["http/1.1"] : protocolNames(of: plan), identities: plan.clientKeys?.certificates ?? [],
+            // Tokens are bound to the server's certificate, which a resumed session would show as it was.
+            resumes: plan.boundTo == nil)
         if isHTTP1 { clientOfHTTP1 = made } else { client = made }
         return made
     }

@@ -34,6 +34,8 @@ public final class GSSInitiator: Sendable {
         public let isComplete: Bool
         /// True when the context is established and the server has proved who it is.
         public let isMutual: Bool
+        /// Seconds that the ticket for this server is still valid; nil where the mechanism does not say, or it has no end.
+        public let lifetime: UInt32?
     }
 
     /// Nothing is asked of the library before the first step.
@@ -99,6 +101,7 @@ public final class GSSInitiator: Sendable {
         defer { cgss_release_buffer(library.calls, &output) }
         var flags: UInt32 = 0
         var minor: UInt32 = 0
+        var seconds: UInt32 = 0
         let mutual = UInt32(CGSS_FLAG_MUTUAL)
         // An array of nil passes no address, which the C half reads as "none".
         let major = withOptionalBytes(bindings) { bindings in
@@ -107,7 +110,7 @@ public final class GSSInitiator: Sendable {
                     cgss_init(
                         library.calls, &minor, credential.handle, &state.handle, name, credential.mechanism.code,
                         wantsMutual ? mutual : 0, bindings.baseAddress, bindings.count, input.baseAddress,
-                        input.count, &output, &flags)
+                        input.count, &output, &flags, &seconds)
                 }
             }
         }
@@ -125,7 +128,8 @@ public final class GSSInitiator: Sendable {
         let isComplete = !status.continues
         return Step(
             output: GSSStatus.bytes(of: output, limit: Self.maximumToken), isComplete: isComplete,
-            isMutual: isComplete && state.isMutual)
+            isMutual: isComplete && state.isMutual,
+            lifetime: seconds == .max ? nil : seconds)
     }
 }
 

@@ -34,6 +34,9 @@ public protocol Handshake: Sendable {
     /// Whether a logout ends the session alone: durable parts stay, because the issuer expects this installation to come back as the same one.
     var keepsRegistration: Bool { get }
 
+    /// A credential authenticates the connection that it is sent on (RFC 4559 §6), which therefore serves nobody else.
+    var bindsConnections: Bool { get }
+
     /// The first thing that `check --live` asks the issuer.
     /// - Returns: where file and issuer differ, one sentence each.
     func inquire(environment: any GrantEnvironment) async throws(GrantFailure) -> [String]
@@ -69,6 +72,8 @@ extension Handshake {
     public var revokesAccessTokens: Bool { false }
     /// A scheme that does not say otherwise registers nothing.
     public var keepsRegistration: Bool { false }
+    /// A scheme that does not say otherwise vouches for requests and not for connections.
+    public var bindsConnections: Bool { false }
     /// A scheme that does not say otherwise sends its token as it is.
     public var signer: (any RequestSigner)? { nil }
     /// A scheme that does not say otherwise judges the answers whose statuses a route names.

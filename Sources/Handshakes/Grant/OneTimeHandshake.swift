@@ -23,9 +23,6 @@ public protocol OneTimeHandshake: Handshake {
         for need: OneTimeNeed, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> OneTimeCredential
 
-    /// A credential authenticates the connection that it is sent on, and is made when there is one (RFC 4559 §6).
-    var bindsConnections: Bool { get }
-
     /// An operator has purged or reset the identity: what credentials are made from is obtained anew, as far as the scheme itself holds it.
     func forget()
 
@@ -34,7 +31,6 @@ public protocol OneTimeHandshake: Handshake {
 }
 
 extension OneTimeHandshake {
-    public var bindsConnections: Bool { false }
     public func forget() {}
     public func noteRefusal() {}
 }

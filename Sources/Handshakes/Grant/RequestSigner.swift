@@ -59,6 +59,9 @@ public struct RequestToSign: Sendable {
     public var nonce: String?
     /// The nonce of the connection, where that is the signer's rule; nil as long as there was no challenge.
     public var serverNonce: ServerNonce?
+    /// The hash of the server's certificate on the connection that the request goes out on (RFC 5929 §4.1), where its scheme authenticates
+    /// connections; nil where there is no TLS.
+    public var serverEndPoint: [UInt8]?
     /// The keys that the loop has read so far.
     public var keys: ProofKeys?
 
@@ -71,6 +74,9 @@ public struct RequestToSign: Sendable {
         self.headers = headers
         self.bodyDigest = bodyDigest
     }
+
+    /// The upstream's host, without its port.
+    var host: String? { IssuerURL(url)?.host }
 
     /// The target as a server receives it, also where a proxy between is told the whole URL.
     var originForm: [UInt8] {

@@ -1,30 +1,40 @@
 internal import GSSAPI
 internal import Synchronization
 
-/// The tickets of one identity, on the threads of GSSAPI.
+/// The tickets of one identity, for each server of its own.
 ///
-/// MIT renews no credential that is held, so another one is acquired when half of its life is over, beside the requests, which go on with the
-/// one that is there. A KDC that is silent blocks a call for half a minute, and the library remembers nothing of that: what has failed so is
-/// not tried again at once. Neither are keys that a KDC has refused, since each attempt counts towards a lock-out.
+/// What may ask a KDC and what does not are kept apart, since a KDC that is silent blocks a call for half a minute. Tickets are published once
+/// the ticket for their server is among them, so that a token of them asks nobody: those have a thread of their own. All else waits for
+/// three threads, one job of an identity at a time, and all renewals are one job at a time: MIT renews no credential that is held, so that
+/// another one is acquired when half of its life is over, beside the requests, which go on with the one that is there. What has found a KDC
+/// silent is not tried again at once. Neither are keys that a KDC has refused, since each attempt counts towards a lock-out.
 final class NegotiateCredential: Sendable {
     private let source: GSSCredential.Source
-    /// The key of its jobs: one runs at a time.
+    /// The key of its jobs.
     private let name: String
     /// Milliseconds since 1970.
     private let clock: @Sendable () -> Int64
     private let state = Mutex(State())
 
     private struct State {
-        var held: GSSCredential?
-        var heldSince: Int64 = 0
+        /// By the server's name. Bounded by the hosts of routes.
+        var tickets: [String: Tickets] = [:]
         /// The keytab as it was read last.
         var keys: Secret?
-        var renewsAt: Int64 = 0
-        var isRenewing = false
+        /// Rises when nothing of before may be used: what was asked for before is not published.
+        var generation: UInt64 = 0
         /// The refusal of these keys, for the calls that wait behind it. The keeper holds back later ones.
         var refusal: Rest?
-        /// For which servers no KDC answered. Bounded by the hosts of routes.
+        /// For which servers no KDC has answered.
         var rests: [String: Rest] = [:]
+    }
+
+    private struct Tickets {
+        let credential: GSSCredential
+        let since: Int64
+        let until: Int64
+        var renewsAt: Int64
+        var isRenewing = false
     }
 
     private struct Rest {
@@ -32,26 +42,52 @@ final class NegotiateCredential: Sendable {
         var fault: GSSFault
     }
 
+    /// The first token to a server.
+    struct FirstToken: Sendable {
+        let initiator: GSSInitiator
+        let bytes: [UInt8]
+        /// Milliseconds that the tickets are still valid.
+        let lifetime: Int64
+    }
+
     /// Milliseconds without another try.
     private static let rest: Int64 = 30_000
+    /// Milliseconds that tickets without an end are taken to be good.
+    private static let longest: Int64 = 86_400_000
 
-    init(_ source: GSSCredential.Source, of name: String, clock: @escaping @Sendable () -> Int64) {
+    // The threads of all identities, made with the first job. They belong to no configuration, because a call that blocks outlives any.
+    private static let asking = GSSWorker<String>(threads: 3, waiting: 4096, waitingOfKey: 1024)
+    private static let local = GSSWorker<String>(threads: 1, waiting: 4096, waitingOfKey: 4096)
+
+    private init(_ source: GSSCredential.Source, of name: String, clock: @escaping @Sendable () -> Int64) {
         self.source = source
         self.name = name
         self.clock = clock
     }
 
-    /// The threads of all identities, made with the first job. They belong to no configuration, because a call that blocks
-    /// outlives any.
-    private static let worker = GSSWorker<String>(waiting: 4096, waitingOfKey: 1024)
+    // MARK: - One for each identity
 
-    /// The first token to a server.
-    struct FirstToken: Sendable {
-        let initiator: GSSInitiator
-        let bytes: [UInt8]
-        /// Seconds that the tickets are still valid; nil: without an end.
-        let lifetime: UInt32?
+    private struct Known {
+        weak var credential: NegotiateCredential?
     }
+
+    private static let known = Mutex<[String: Known]>([:])
+
+    /// The one of before where the configuration was read again and says the same: its tickets go on to serve while a KDC is away.
+    static func shared(
+        _ source: GSSCredential.Source, of name: String, clock: @escaping @Sendable () -> Int64
+    ) -> NegotiateCredential {
+        known.withLock { known in
+            known = known.filter { $0.value.credential != nil }
+            let key = "\(name) \(source)"
+            if let same = known[key]?.credential { return same }
+            let made = NegotiateCredential(source, of: name, clock: clock)
+            known[key] = Known(credential: made)
+            return made
+        }
+    }
+
+    // MARK: - Tokens
 
     /// - Parameters:
     ///   - bindings: as `GSSInitiator` takes them.
@@ -59,74 +95,152 @@ final class NegotiateCredential: Sendable {
     func begin(
         to target: GSSTarget, bindings: [UInt8]?, mutual: Bool, within patience: Int64
     ) async throws(GSSFault) -> FirstToken {
-        try await run(for: "\(target)", within: patience) { () throws(GSSFault) in
-            let credential = try self.credential()
-            let initiator = try GSSInitiator(credential, target: target, channelBindings: bindings, mutual: mutual)
-            let bytes = try initiator.step(nil).output
-            return FirstToken(initiator: initiator, bytes: bytes, lifetime: try credential.remainingLifetime())
+        let want = Want(target: target, bindings: bindings, mutual: mutual)
+        if let held = standing(want.purpose) {
+            renewInTime(want)
+            do throws(GSSFault) {
+                return try await submit(to: Self.local, within: patience) { () throws(GSSFault) in
+                    try want.token(of: held)
+                }
+            } catch {
+                guard error.kind != .tooLate else { throw error }
+                // Most likely ended by another clock; others are had at once.
+                drop(held, for: want.purpose)
+            }
+        }
+        return try await ask(for: want.purpose, within: patience) { () throws(GSSFault) in
+            try self.acquire(for: want).token
         }
     }
 
-    /// Takes in a token of the server. It asks no KDC, and so what it fails by says nothing of one.
+    /// Takes in a token of the server, which asks no KDC.
     func advance(
         _ initiator: GSSInitiator, with token: [UInt8], within patience: Int64
     ) async throws(GSSFault) -> GSSInitiator.Step {
-        try await submit(within: patience) { () throws(GSSFault) in try initiator.step(token) }
+        try await submit(to: Self.local, within: patience) { () throws(GSSFault) in try initiator.step(token) }
     }
 
-    /// Seconds that the tickets are still valid; nil: without an end.
+    /// Seconds that tickets would be valid now; nil: without an end.
     func lifetime(within patience: Int64) async throws(GSSFault) -> UInt32? {
-        try await run(for: "", within: patience) { () throws(GSSFault) in
-            try self.credential().remainingLifetime()
+        if let held = state.withLock({ $0.tickets.values.map(\.until).max() }), held > clock() {
+            return UInt32(clamping: (held - clock()) / 1000)
+        }
+        return try await ask(for: "", within: patience) { () throws(GSSFault) in
+            try self.made().remainingLifetime()
         }
     }
+
+    private struct Want: Sendable {
+        let target: GSSTarget
+        let bindings: [UInt8]?
+        let mutual: Bool
+
+        var purpose: String { "\(target)" }
+
+        func token(of credential: GSSCredential) throws(GSSFault) -> FirstToken {
+            let initiator = try GSSInitiator(credential, target: target, channelBindings: bindings, mutual: mutual)
+            let step = try initiator.step(nil)
+            let whole = try credential.remainingLifetime().map { Int64($0) * 1000 } ?? NegotiateCredential.longest
+            let own = step.lifetime.map { Int64($0) * 1000 } ?? whole
+            return FirstToken(initiator: initiator, bytes: step.output, lifetime: min(whole, own))
+        }
+    }
+
+    // MARK: - What is held
 
     /// Tickets that were had with other keys are not used any more.
     func noteKeys(_ keys: Secret) {
         state.withLock { state in
             guard state.keys != keys else { return }
-            if state.keys != nil { state.held = nil }
+            if state.keys != nil { Self.forget(&state) }
             state.keys = keys
-            state.refusal = nil
         }
     }
 
     /// Nothing of before is used any more, and whatever rests may be tried at once.
-    func forget() {
-        state.withLock { state in
-            state.held = nil
-            state.refusal = nil
-            state.rests = [:]
-        }
+    func forget() { state.withLock { Self.forget(&$0) } }
+
+    private static func forget(_ state: inout State) {
+        state.generation &+= 1
+        state.tickets = [:]
+        state.refusal = nil
+        state.rests = [:]
     }
 
     /// A server has refused a token. It may have other keys since the ticket for it was made, so that the next token is made of new tickets,
     /// but for a server that refuses each of them not with every request.
     func noteRefusal() {
-        state.withLock { state in
-            if clock() >= state.heldSince + Self.rest { state.held = nil }
+        let now = clock()
+        state.withLock { state in state.tickets = state.tickets.filter { now < $0.value.since + Self.rest } }
+    }
+
+    private func standing(_ purpose: String) -> GSSCredential? {
+        let now = clock()
+        return state.withLock { state in
+            guard let held = state.tickets[purpose], now < held.until else { return nil }
+            return held.credential
         }
     }
 
-    // MARK: - Calls
+    private func drop(_ credential: GSSCredential, for purpose: String) {
+        state.withLock { state in
+            if state.tickets[purpose]?.credential === credential { state.tickets[purpose] = nil }
+        }
+    }
+
+    private func renewInTime(_ want: Want) {
+        let now = clock()
+        let isDue = state.withLock { state in
+            guard let held = state.tickets[want.purpose], now >= held.renewsAt, !held.isRenewing else { return false }
+            state.tickets[want.purpose]?.isRenewing = true
+            return true
+        }
+        guard isDue else { return }
+        Self.asking.submit(key: "renewals", within: Self.rest) {
+            Result { () throws(GSSFault) in try self.acquire(for: want, anew: true).lifetime }
+        } completion: { outcome in
+            // What was had has taken the place of what there was. Otherwise that is good for a while yet.
+            if case .done(.success) = outcome { return }
+            self.state.withLock { state in
+                state.tickets[want.purpose]?.isRenewing = false
+                state.tickets[want.purpose]?.renewsAt = self.clock() + Self.rest
+            }
+        }
+    }
+
+    // MARK: - Calls that may ask a KDC
 
     /// - Parameter purpose: tells what rests after a failure.
-    private func run<Value: Sendable>(
+    private func ask<Value: Sendable>(
         for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
     ) async throws(GSSFault) -> Value {
-        if let rest = state.withLock({ $0.rests[purpose] }), clock() < rest.until { throw rest.fault }
-        do throws(GSSFault) { return try await submit(within: patience, work) } catch {
-            note(error, for: purpose)
+        let (rest, generation) = state.withLock { ($0.rests[purpose], $0.generation) }
+        if let rest, clock() < rest.until { throw rest.fault }
+        let hasBegun = Atomic(false)
+        do throws(GSSFault) {
+            return try await submit(
+                to: Self.asking, within: patience, began: { hasBegun.store(true, ordering: .relaxed) }, work)
+        } catch {
+            // A job that waited for its turn has found nothing out.
+            let tellsOfKDC =
+                error.kind == .kdcUnreachable || error.kind == .tooLate && hasBegun.load(ordering: .relaxed)
+            guard tellsOfKDC else { throw error }
+            state.withLock { state in
+                guard state.generation == generation else { return }
+                state.rests[purpose] = Rest(until: clock() + Self.rest, fault: error)
+            }
             throw error
         }
     }
 
     private func submit<Value: Sendable>(
-        within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
+        to worker: GSSWorker<String>, within patience: Int64, began: @escaping @Sendable () -> Void = {},
+        _ work: @escaping @Sendable () throws(GSSFault) -> Value
     ) async throws(GSSFault) -> Value {
         let result: Result<Value, GSSFault> = await withCheckedContinuation { continuation in
-            Self.worker.submit(key: name, within: patience) {
-                Result { () throws(GSSFault) in try work() }
+            worker.submit(key: name, within: patience) {
+                began()
+                return Result { () throws(GSSFault) in try work() }
             } completion: { outcome in
                 switch outcome {
                 case .done(let result): continuation.resume(returning: result)
@@ -140,68 +254,45 @@ final class NegotiateCredential: Sendable {
         return try result.get()
     }
 
-    private func note(_ fault: GSSFault, for purpose: String) {
-        state.withLock { state in
-            switch fault.kind {
-            case .kdcUnreachable, .tooLate: state.rests[purpose] = Rest(until: clock() + Self.rest, fault: fault)
-            // The tickets are good all the same.
-            case .other, .serverUnknown: break
-            // Whatever was wrong with them, the next request begins with others.
-            default: state.held = nil
-            }
+    // MARK: - On a thread that may ask a KDC
+
+    /// Tickets with the one for a server among them.
+    /// - Parameter anew: also where some are held.
+    private func acquire(
+        for want: Want, anew: Bool = false
+    ) throws(GSSFault) -> (token: FirstToken, lifetime: Int64) {
+        // The job before may have brought them.
+        if !anew, let held = standing(want.purpose), let token = try? want.token(of: held) {
+            return (token, token.lifetime)
         }
-    }
-
-    // MARK: - On a thread of GSSAPI
-
-    private func credential() throws(GSSFault) -> GSSCredential {
+        let generation = state.withLock { $0.generation }
+        let credential = try made()
+        let token = try want.token(of: credential)
         let now = clock()
-        let (held, renews) = state.withLock { state in
-            let renews = now >= state.renewsAt && !state.isRenewing
-            if state.held != nil, renews { state.isRenewing = true }
-            return (state.held, renews)
-        }
-        guard let held else { return try acquire() }
-        guard renews else { return held }
-        // A file of tickets asks no KDC.
-        if case .cache = source { return renewed() ?? held }
-        Self.worker.submit(key: "\(name), renewal", within: Self.rest) {
-            _ = self.renewed()
-        } completion: { outcome in
-            // The job may never begin, or end long after this; the next request may ask for another one.
-            guard case .done = outcome else { return self.postponeRenewal() }
-        }
-        return held
-    }
-
-    private func postponeRenewal() {
-        state.withLock { ($0.isRenewing, $0.renewsAt) = (false, clock() + Self.rest) }
-    }
-
-    /// - Returns: nil where others could not be had; those that are there are good for a while yet.
-    private func renewed() -> GSSCredential? {
-        let made = try? acquire()
+        // A file of tickets is looked at again soon: another program may have put fresher ones there.
+        let half = if case .cache = source { min(token.lifetime / 2, 60_000) } else { token.lifetime / 2 }
         state.withLock { state in
-            state.isRenewing = false
-            if made == nil { state.renewsAt = clock() + Self.rest }
+            guard state.generation == generation else { return }
+            if state.tickets.count >= 256 { state.tickets = [:] }
+            state.tickets[want.purpose] = Tickets(
+                credential: credential, since: now, until: now + token.lifetime, renewsAt: now + half)
+            state.rests[want.purpose] = nil
         }
-        return made
+        return (token, token.lifetime)
     }
 
-    private func acquire() throws(GSSFault) -> GSSCredential {
-        if let refusal = state.withLock({ $0.refusal }), clock() < refusal.until { throw refusal.fault }
-        do throws(GSSFault) {
-            let made = try GSSCredential(GSSLibrary.open(), source, mechanism: .spnego)
-            let half = try made.remainingLifetime().map { Int64($0) * 500 } ?? 3_600_000
-            // A file of tickets is looked at again soon: another program may have put fresher ones there.
-            let span = if case .cache = source { min(half, 60_000) } else { half }
-            let now = clock()
-            state.withLock { ($0.held, $0.heldSince, $0.renewsAt) = (made, now, now + span) }
-            return made
-        } catch {
-            if [.keysWrong, .clientUnknown, .clientRevoked].contains(error.kind) {
-                state.withLock { $0.refusal = Rest(until: clock() + Self.rest, fault: error) }
+    private func made() throws(GSSFault) -> GSSCredential {
+        let (refusal, generation) = state.withLock { ($0.refusal, $0.generation) }
+        if let refusal, clock() < refusal.until { throw refusal.fault }
+        do throws(GSSFault) { return try GSSCredential(GSSLibrary.open(), source, mechanism: .spnego) } catch {
+            guard [.keysWrong, .clientUnknown, .clientRevoked].contains(error.kind) else { throw error }
+            let isOfNow = state.withLock { state in
+                guard state.generation == generation else { return false }
+                state.refusal = Rest(until: clock() + Self.rest, fault: error)
+                return true
             }
+            // The keys of now have not been judged.
+            guard isOfNow else { throw GSSFault(.other, "the keys have changed while tickets were asked for") }
             throw error
         }
     }

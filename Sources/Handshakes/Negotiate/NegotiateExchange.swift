@@ -9,7 +9,7 @@ final class NegotiateExchange: Negotiation {
     init(_ first: NegotiateCredential.FirstToken, of handshake: NegotiateHandshake) {
         initiator = first.initiator
         self.handshake = handshake
-        lifetime = first.lifetime.map { UInt64($0) * 1_000_000_000 }
+        lifetime = handshake.settings.isOfUnnamedCache ? 0 : UInt64(max(0, first.lifetime)) * 1_000_000
     }
 
     var scheme: String { "negotiate" }

@@ -15,7 +15,7 @@ struct NegotiateHandshake: OneTimeHandshake {
         guard let source = settings.source else { throw .configuration(reason: "no keytab and no cache") }
         self.settings = settings
         self.patience = patience
-        credential = NegotiateCredential(source, of: name, clock: world.wallMilliseconds)
+        credential = NegotiateCredential.shared(source, of: name, clock: world.wallMilliseconds)
     }
 
     var scheme: String { "negotiate" }
@@ -64,8 +64,10 @@ struct NegotiateHandshake: OneTimeHandshake {
 
     /// Takes in a token of the server.
     func advance(_ initiator: GSSInitiator, with token: [UInt8]) async throws(GrantFailure) -> GSSInitiator.Step {
-        try await told { () async throws(GSSFault) -> GSSInitiator.Step in
-            try await credential.advance(initiator, with: token, within: patience)
+        do throws(GSSFault) { return try await credential.advance(initiator, with: token, within: patience) } catch {
+            // Whatever it says, it is the server that says it: no KDC has had a part in it.
+            guard error.kind != .tooLate else { throw .timedOut(step: "proof") }
+            throw .issuerAnswerInvalid(reason: error.message)
         }
     }
 

@@ -58,6 +58,9 @@ struct NegotiateSettings: Sendable, Equatable {
     /// The file of tickets, which is no secret of ours to watch.
     var cache: String? { if case .cache(let path, _) = source { path } else { nil } }
 
+    /// The file of tickets may be somebody else's with its next version, and what was authenticated before would go on as the one of before.
+    var isOfUnnamedCache: Bool { if case .cache(_, nil) = source { true } else { false } }
+
     /// Who asks, as far as the file says it.
     var user: String {
         switch source {

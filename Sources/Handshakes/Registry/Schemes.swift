@@ -3,7 +3,7 @@ public import Configuration
 /// The schemes that an identity may have, in the order of `cardea schema`.
 package enum Schemes {
     package static let all: [any Scheme.Type] = [
-        StaticScheme.self, BasicScheme.self, DigestScheme.self, NegotiateScheme.self,
+        StaticScheme.self, BasicScheme.self, DigestScheme.self, NegotiateScheme.self, NTLMScheme.self,
         AWSSigV4Scheme.self, ClientCertificateScheme.self,
         OAuth2Scheme.self, OAMWebGateScheme.self, OAMOAuthScheme.self, MobileFirstScheme.self, MobileHubScheme.self,
         AdobePassScheme.self, RecipeScheme.self,

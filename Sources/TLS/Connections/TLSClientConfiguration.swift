@@ -29,6 +29,8 @@ public final class TLSClientConfiguration: @unchecked Sendable {
     let handle: OpaquePointer
     let allowsSubjectNames: Bool
     var sessions = SessionCache()
+    /// A connection may go on with the session of another one, and then sees the server's certificate of that time.
+    let resumes: Bool
     /// OpenSSL holds a pointer to it.
     private let choice: IdentityChoice
 
@@ -40,11 +42,13 @@ public final class TLSClientConfiguration: @unchecked Sendable {
     ///   - identities: what to show a server that asks for a client certificate. One is always shown; of several the first that was
     ///     issued by an authority which the server names, else the first: servers often name the root alone, and files lack what
     ///     stands between.
+    ///   - resumes: sessions are resumed. Without that each connection shows the certificate that the server has now.
     /// - Throws: `.configuration` when a file or a value cannot be used.
     public init(
         authorities: [CertificateAuthority] = [.system], minimumVersion: TLSVersion = .v1_2, legacy: Bool = false,
-        alpn: [String] = [], identities: [ClientCertificate] = []
+        alpn: [String] = [], identities: [ClientCertificate] = [], resumes: Bool = true
     ) throws(TLSFault) {
+        self.resumes = resumes
         guard !authorities.isEmpty else { throw TLSFault(.configuration, "no certificate authority is trusted") }
         let protocols = try protocolList(alpn)
         let choice = IdentityChoice(identities)

@@ -69,7 +69,7 @@ public final class TLSConnection {
             throw ErrorQueue.configurationFault("server name cannot be verified")
         }
         SSL_set_connect_state(handle)
-        if let entry = client.sessions.take(for: name, now: verifiedAt) {
+        if client.resumes, let entry = client.sessions.take(for: name, now: verifiedAt) {
             // A session that OpenSSL refuses costs a full handshake, nothing else.
             if SSL_set_session(handle, entry.session) == 1 { verifiedAt = entry.verifiedAt }
             SSL_SESSION_free(entry.session)
@@ -246,6 +246,7 @@ extension TLSConnection {
             budget = 0
             return false
         }
+        guard client.resumes else { return false }
         // During a full TLS 1.2 handshake this comes before `handshake` notes when the chain was verified.
         let fresh = !established && SSL_session_reused(handle) == 0
         client.sessions.insert(session, for: name, verifiedAt: fresh ? Self.seconds() : verifiedAt)

@@ -30,7 +30,20 @@ public func keyedHash(key: [UInt8], _ bytes: [UInt8]) -> [UInt8] {
     key.withUnsafeBytes { keyedHash(key: $0, bytes) }
 }
 
-/// The same, of a key that is not copied; HS256 of JWS (RFC 7518 section 3.2).
+/// HMAC (RFC 2104) with another function, for protocols that fixed it.
+/// - Returns: nil where the library does not have the function.
+public func keyedHash(_ function: HashFunction, key: [UInt8], _ bytes: [UInt8]) -> [UInt8]? {
+    var code = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+    var count: UInt32 = 0
+    // OpenSSL reads a null key as "the one set before", so an empty key needs an address.
+    let address = key.isEmpty ? [0] : key
+    guard HMAC(function.method, address, Int32(clamping: key.count), bytes, bytes.count, &code, &count) != nil else {
+        return nil
+    }
+    return Array(code[..<Int(count)])
+}
+
+/// HMAC-SHA-256 of a key that is not copied; HS256 of JWS (RFC 7518 section 3.2).
 public func keyedHash(key: UnsafeRawBufferPointer, _ bytes: [UInt8]) -> [UInt8] {
     var code = [UInt8](repeating: 0, count: 32)
     var count: UInt32 = 32

@@ -16,7 +16,7 @@ public enum HashFunction: Sendable {
         return running.finish()
     }
 
-    fileprivate var method: OpaquePointer? {
+    var method: OpaquePointer? {
         switch self {
         case .md5: EVP_md5()
         case .sha256: EVP_sha256()

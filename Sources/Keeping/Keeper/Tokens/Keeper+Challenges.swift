@@ -133,7 +133,7 @@ extension Keeper {
     func left(_ ticket: Ticket) {
         resources.traces?.forget(ticket)
         if let token = users.left(ticket) { return token.drop(ticket) }
-        if oneTime.tickets.remove(ticket) != nil { return }
+        if oneTime.tickets.remove(ticket) { return }
         tellScouts { $0.left(ticket.scout) }
         for token in tokens.shared.values {
             token.drop(ticket)

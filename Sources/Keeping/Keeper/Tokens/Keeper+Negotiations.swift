@@ -9,13 +9,12 @@ extension Keeper {
         guard let identity = catalogue.routesByNumber[report.route]?.identity,
             let handshake = identity.plan.handshake as? any OneTimeHandshake
         else { return answer(ticket, .fault(Fault(.internalFault))) }
-        guard oneTime.tickets.count < Self.mostOneTime else {
+        guard oneTime.tickets.enter(ticket, of: identity) else {
             return answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
         }
-        oneTime.tickets.insert(ticket)
         start { keeper in
             let found = await keeper.proceed(with: report, identity, by: handshake)
-            if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
+            if keeper.oneTime.tickets.remove(ticket) { keeper.answer(ticket, found) }
         }
     }
 
@@ -25,19 +24,25 @@ extension Keeper {
         do throws(Handshakes.GrantFailure) {
             let next = try await report.negotiation.answer(report.token, isLast: report.isLast)
             if let next { return .once(Self.line(of: next, by: handshake), negotiation: report.negotiation) }
-            // A server that has nothing more to say, and does not serve, has refused.
-            return report.isLast ? .pass : .final
+            return report.isLast ? .pass : refused(report, by: handshake)
         } catch {
             identity.note(error, asking: nil, at: now)
             switch error {
-            case .timedOut, .issuerUnavailable:
+            case .timedOut:
                 return .fault(Fault(Tokens.GrantFailure(error), retryAfter: 1, detail: error.toldToCallers))
             default:
-                guard report.isLast else { return .final }
+                guard report.isLast else { return refused(report, by: handshake) }
                 return .fault(
                     Fault(.upstreamUnproven, detail: "its answer does not prove who it is: \(error.toldToCallers)"))
             }
         }
+    }
+
+    /// The server has nothing more to say, or says in its token why it does not serve: another credential may do.
+    private func refused(_ report: NegotiationOfRequest, by handshake: any OneTimeHandshake) -> TokenAnswer {
+        guard !report.isReplay else { return .final }
+        handshake.noteRefusal()
+        return .anew
     }
 
     /// No request goes out any more on a connection that the identity has authenticated until now.

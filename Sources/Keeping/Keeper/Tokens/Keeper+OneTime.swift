@@ -6,8 +6,6 @@ internal import Tokens
 /// Credentials that are good for one request: each is fetched for the ticket that waits for it, in the issuer's pace, and handed to it
 /// alone. Nothing here joins flights: two requests never share one.
 extension Keeper {
-    /// Requests that wait for one at a time, over all identities.
-    static let mostOneTime = 1024
     /// Calls for them that are under way at a time: fewer than the connections that the keeper has to one issuer, so that its other calls
     /// always find one.
     static let mostOneTimeCalls = 32
@@ -22,15 +20,14 @@ extension Keeper {
             return answer(ticket, .fault(Fault(.resourceMissing)))
         }
         if let fault = fault(ahead: resource, identity) { return answer(ticket, .fault(fault)) }
-        guard oneTime.tickets.count < Self.mostOneTime else {
+        guard oneTime.tickets.enter(ticket, of: identity) else {
             return answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
         }
-        oneTime.tickets.insert(ticket)
         start { keeper in
             let need = OneTimeNeed(resource: resource, serverEndPoint: bindings)
             let found = await keeper.fetch(need, for: ticket, identity, by: handshake)
             // Whoever left meanwhile has thrown it away: nobody else may have it.
-            if keeper.oneTime.tickets.remove(ticket) != nil { keeper.answer(ticket, found) }
+            if keeper.oneTime.tickets.remove(ticket) { keeper.answer(ticket, found) }
         }
     }
 
