@@ -58,4 +58,46 @@ import Testing
         scene.settle()
         #expect(caller.status == 200)
     }
+
+    // MARK: - A key and its id
+
+    private func signer(_ secrets: Secrets) throws -> KeeperScene {
+        let settings = "access_key_id: env:ID, secret_access_key: env:KEY, service: x, region: y"
+        let scene = try KeeperScene(Self.plan("aws_sigv4: {\(settings)}"), secrets: secrets)
+        scene.settle()
+        return scene
+    }
+
+    /// The id of the key that the next request is signed with.
+    private func signingID(_ scene: KeeperScene) -> Substring? {
+        #expect(scene.status("/a/x") == 200)
+        return sent(scene).last?.split(separator: "=")[1].prefix { $0 != "/" }
+    }
+
+    @Test func aPairThatIsReplacedInTwoStepsIsServedAsItWasUntilBothAreThere() throws {
+        let secrets = Secrets(["ID": "OLD", "KEY": "old"])
+        let scene = try signer(secrets)
+        #expect(signingID(scene) == "OLD")
+        secrets["ID"] = "NEW"
+        scene.inKeeper { $0.secretsMayHaveChanged() }
+        #expect(signingID(scene) == "OLD")
+        scene.pass(seconds: 0.5)
+        #expect(signingID(scene) == "OLD")
+        secrets["KEY"] = "new"
+        scene.inKeeper { $0.secretsMayHaveChanged() }
+        #expect(signingID(scene) == "NEW")
+        scene.pass(seconds: 5)
+        #expect(signingID(scene) == "NEW")
+    }
+
+    /// The other half may be right as it is.
+    @Test func anIDThatIsReplacedAloneCountsAfterAMoment() throws {
+        let secrets = Secrets(["ID": "OLD", "KEY": "old"])
+        let scene = try signer(secrets)
+        secrets["ID"] = "NEW"
+        scene.inKeeper { $0.secretsMayHaveChanged() }
+        #expect(signingID(scene) == "OLD")
+        scene.pass(seconds: 1.1)
+        #expect(signingID(scene) == "NEW")
+    }
 }

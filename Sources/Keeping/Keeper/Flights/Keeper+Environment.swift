@@ -68,13 +68,16 @@ extension Keeper {
 
     /// Reads the secret on the blocking thread: a program or a slow disk behind it must not hold up the keeper.
     func secret(_ name: String, of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
+        let secret = try await value(of: name, identity)
+        note([name: secret], of: identity)
+        return secret
+    }
+
+    private func value(of name: String, _ identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
         guard let source = identity.policy.secrets[name] else { throw .internal(reason: "no secret named \(name)") }
         switch await read(source) {
-        case .success(let secret):
-            noteValue(of: secret, name: name, identity: identity)
-            return secret
-        case .failure(let fault):
-            throw .secretUnreadable(name: name, reason: "\(fault)")
+        case .success(let secret): return secret
+        case .failure(let fault): throw .secretUnreadable(name: name, reason: "\(fault)")
         }
     }
 
@@ -121,14 +124,19 @@ extension Keeper {
         events.warn("handshake", [identity.logged, LogField("reason", .name(what))])
     }
 
-    private func noteValue(of secret: Secret, name: String, identity: KeptIdentity) {
-        let hash = attempts.hash(secret)
-        let before = identity.secretHashes.updateValue(hash, forKey: name)
-        if identity.policy.hasFixedToken { identity.latestSecrets[name] = secret }
-        guard let before, before != hash else { return }
+    /// Values that belong together come in one call: a credential of several is made anew once, out of all of them.
+    private func note(_ values: [String: Secret], of identity: KeptIdentity) {
+        let changed = values.keys.sorted().filter { name in
+            guard let secret = values[name] else { return false }
+            let hash = attempts.hash(secret)
+            let before = identity.secretHashes.updateValue(hash, forKey: name)
+            if identity.policy.hasFixedToken { identity.latestSecrets[name] = secret }
+            return before != nil && before != hash
+        }
+        guard !changed.isEmpty else { return }
         identity.secretVersion += 1
         endConnections(of: identity)
-        events.info("secret changed", [identity.logged, LogField("secret", .name(name))])
+        for name in changed { events.info("secret changed", [identity.logged, LogField("secret", .name(name))]) }
         liftSessionRefusals(of: identity)
         for token in tokens.of(identity) {
             apply(token.machine.secretChanged(to: identity.secretVersion, at: now), to: token)
@@ -185,10 +193,36 @@ extension Keeper {
 
     /// - Parameter unread: only those that no flight has read yet: a mark is made of all of them.
     private func readSecrets(of identity: KeptIdentity, unread: Bool = false) async {
+        guard unread || !identity.policy.hasFixedToken || identity.policy.secrets.count < 2 else {
+            return await readTogether(of: identity)
+        }
         for name in identity.policy.secrets.keys.sorted() where !unread || identity.secretHashes[name] == nil {
             _ = try? await secret(name, of: identity)
         }
     }
+
+    /// The secrets of one credential, a key and its id, are replaced one after the other. While some have changed and others have not, the
+    /// credential of before is served: a mixture would be refused, and the issuer of keys takes the old ones for a while.
+    private func readTogether(of identity: KeptIdentity) async {
+        var values = await readAll(of: identity)
+        let changed = values.count { name, secret in
+            identity.secretHashes[name].map { $0 != attempts.hash(secret) } ?? false
+        }
+        if changed > 0, changed < identity.policy.secrets.count {
+            await pause(Self.replacement)
+            values = await readAll(of: identity)
+        }
+        note(values, of: identity)
+    }
+
+    private func readAll(of identity: KeptIdentity) async -> [String: Secret] {
+        var values: [String: Secret] = [:]
+        for name in identity.policy.secrets.keys.sorted() { values[name] = try? await value(of: name, identity) }
+        return values
+    }
+
+    /// Nanoseconds that the replacement of several files may take.
+    private static let replacement: UInt64 = 1_000_000_000
 
     // MARK: - Login attempts
 
