@@ -11,6 +11,7 @@ import botocore.awsrequest
 import botocore.credentials
 
 import http2_peers
+from aws_chunks import Chunks
 from origins import Gone, Over1, Over2
 from scripted import Scripted
 
@@ -60,13 +61,17 @@ def authorization(request, service, region, key=KEY, key_id=KEY_ID, read=True):
 
 
 class Service:
-    """One service of one region: counts what it admits, and keeps what it does not."""
+    """One service of one region: counts what it admits, and keeps what it does not.
+
+    - payload: the kind of body that it takes; with `chunks`, all kinds."""
 
     def __init__(self, service="s3", region="eu-central-1", key=KEY, token=None, payload="signed", read=True, version=1):
         self.service, self.region, self.key, self.token, self.payload, self.read = service, region, key, token, payload, read
         self.good, self.wrong, self.seen, self.status = 0, [], [], 403
+        # Requests whose bodies ended too early.
+        self.cut = 0
         if version == 2:
-            self.server = http2_peers.Server(lambda stream: self.serve(Over2(stream)))
+            self.server = http2_peers.Server(self.stream)
         else:
             self.server = Scripted(self.connection)
 
@@ -86,23 +91,42 @@ class Service:
             while True:
                 self.serve(Over1(peer))
 
+    def stream(self, stream):
+        with contextlib.suppress(Gone):
+            self.serve(Over2(stream))
+
     def serve(self, exchange):
-        body = b""
-        while piece := exchange.read():
-            body += piece
-        fault = self.fault(exchange, body)
         self.seen.append(exchange)
+        body, length = hashlib.sha256(), 0
+        chunks = self.chunks(dict(exchange.fields))
+        try:
+            while piece := exchange.read():
+                body.update(piece)
+                length += len(piece)
+                if chunks:
+                    chunks.feed(piece)
+        except Gone:
+            self.cut += 1
+            raise
+        fault = self.fault(exchange, body.hexdigest(), chunks)
+        if chunks:
+            length = chunks.count
         if fault:
             self.wrong.append((fault, exchange.method, exchange.target, exchange.fields))
         else:
             self.good += 1
-        data = (fault or f"good {len(body)}").encode()
+        data = (fault or f"good {length}").encode()
         exchange.respond(self.status if fault else 200, [("content-length", str(len(data)))])
         if exchange.method != "HEAD":
             exchange.write(data)
         exchange.end()
 
-    def fault(self, request, body):
+    def chunks(self, named):
+        if self.payload == "chunks" and named.get("x-amz-content-sha256", "").startswith("STREAMING-"):
+            return Chunks(named, self.service, self.region, self.key, KEY_ID)
+        return None
+
+    def fault(self, request, digest, chunks):
         for name in OURS:
             count = sum(key == name for key, _ in request.fields)
             if count != (name != "x-amz-security-token" or self.token is not None):
@@ -110,13 +134,15 @@ class Service:
         named = dict(request.fields)
         if named.get("x-amz-security-token") != self.token:
             return "another token"
-        wanted = hashlib.sha256(body).hexdigest() if self.payload == "signed" else "UNSIGNED-PAYLOAD"
-        if named["x-amz-content-sha256"] != wanted:
+        wanted = {"signed": [digest], "unsigned": ["UNSIGNED-PAYLOAD"], "chunks": [digest, "UNSIGNED-PAYLOAD"]}[self.payload]
+        if not chunks and named["x-amz-content-sha256"] not in wanted:
             return "another body"
         if not re.fullmatch(r"\d{8}T\d{6}Z", named["x-amz-date"]):
             return "no date"
         wanted = authorization(request, self.service, self.region, self.key, read=self.read)
-        return None if named["authorization"] == wanted else f"not {wanted}"
+        if named["authorization"] != wanted:
+            return f"not {wanted}"
+        return chunks.finish() if chunks else None
 
 
 # --- Requests --------------------------------------------------------------------------------------------------------

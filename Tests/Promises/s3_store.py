@@ -14,16 +14,16 @@ from peers import Program
 REGION = "eu-central-1"
 
 
-def client(service, address, key=None, scheme="http", verify=None, **settings):
-    """- key: an id and a key; without one nothing is signed."""
+def client(service, address, key=None, scheme="http", verify=None, region=REGION, **settings):
+    """- address: without one, the service of AWS itself; key: an id and a key; without one nothing is signed."""
     if key is None:
         settings["signature_version"] = botocore.UNSIGNED
     name, secret = key or (None, None)
     config = botocore.config.Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, **settings)
     return boto3.client(
         service,
-        region_name=REGION,
-        endpoint_url=f"{scheme}://{address}",
+        region_name=region,
+        endpoint_url=address and f"{scheme}://{address}",
         aws_access_key_id=name,
         aws_secret_access_key=secret,
         verify=verify,

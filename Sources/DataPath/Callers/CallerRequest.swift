@@ -25,10 +25,21 @@ struct CallerRequest: ~Copyable {
     var bodyBytes: UInt64 = 0
     /// Where the request says for whom it is, on routes with a token for each; of a caller's token, the token itself.
     var subjectAt = ByteRange(0..<0)
-    /// The body, where the credential contains its digest.
-    var gathered: GatheredBody?
+    /// The body, where the credential covers it.
+    var signed: SignedBody?
     /// A token request that is answered here.
     var tokenForm: TokenForm?
 
     @inline(__always) init() {}
+
+    /// The length of a body that its caller sends in chunks, where it is known before the head goes out: some servers take no other.
+    var gatheredLength: UInt64? {
+        guard let gathered, !gathered.hasTrailers else { return nil }
+        return gathered.length
+    }
+
+    var isSentInChunks: Bool { framing == .chunked && gatheredLength == nil }
+
+    /// The body, where the credential contains its digest.
+    var gathered: GatheredBody? { if case .whole(let body) = signed { body } else { nil } }
 }

@@ -14,6 +14,8 @@ final class GatheredBody {
     private(set) var length: UInt64 = 0
     /// SHA-256; nil as long as something is missing.
     private(set) var digest: [UInt8]?
+    /// There are fields behind it, for which a message in chunks alone has room.
+    private(set) var hasTrailers = false
 
     static let emptyDigest = sha256([])
 
@@ -34,13 +36,16 @@ final class GatheredBody {
             hash.add(UnsafeRawBufferPointer(rebasing: rest[step.data]))
             length += UInt64(step.data.count)
             position += step.consumed
-            if step.ended { end() }
+            if step.ended { end(hasTrailers: !step.trailers.isEmpty) }
             if step.consumed == 0 { return }
         }
     }
 
     /// The body ended beside its bytes, as HTTP/2 has it.
-    func end() { digest = hash.finish() }
+    func end(hasTrailers: Bool = false) {
+        digest = hash.finish()
+        self.hasTrailers = hasTrailers
+    }
 
     /// The digest by a function that was not known when the body came; it reads the body once more.
     /// - Precondition: the body is whole, and still where it was received.

@@ -1,4 +1,5 @@
 internal import HTTP1
+internal import HTTP2
 internal import Handshakes
 internal import Reactor
 
@@ -6,12 +7,14 @@ extension CallerConnection {
     /// - Precondition: the framing and the replay policy are known.
     /// - Returns: whether the request waits for its body; what comes after the wait is begun then.
     func gathers(for identity: IdentityPlan, on route: RoutePlan) -> Bool {
-        guard identity.signsBody, exchange.request.framing != .none, !exchange.request.upgrades else { return false }
+        guard identity.signsBody, exchange.request.framing != .none, !exchange.request.upgrades,
+            !passesBody(for: identity)
+        else { return false }
         if case .length(let length) = exchange.request.framing, length > UInt64(route.replayBody) {
             refuseUnsignable(route)
             return true
         }
-        exchange.request.gathered = GatheredBody(exchange.request.body, from: exchange.request.headLength)
+        exchange.request.signed = .whole(GatheredBody(exchange.request.body, from: exchange.request.headLength))
         // The whole body is at hand anyway, so that the request can be sent again; and nothing is gained by asking before the body is
         // sent.
         exchange.request.retainsBody = true
@@ -46,7 +49,7 @@ extension CallerConnection {
                     return answer(Fault(.outOfMemory, retryAfter: 1))
                 }
             case .noBuffer: return answer(Fault(.outOfMemory, retryAfter: 1))
-            case .ended where stream != nil: gathered.end()
+            case .ended where stream != nil: gathered.end(hasTrailers: stream?.trailers.isEmpty == false)
             case .ended, .truncated, .failed: return fail(Fault(.incompleteBody))
             }
         }

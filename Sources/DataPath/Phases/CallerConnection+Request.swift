@@ -140,7 +140,8 @@ extension CallerConnection {
             case _ where exchange.caution.isProbe: .none
             case .none: .none
             case .length(let length): .length(length)
-            case .chunked: exchange.upstream?.shared == nil ? .chunked : .none
+            case .chunked where exchange.upstream?.shared != nil: .none
+            case .chunked: exchange.request.gatheredLength.map { .length($0) } ?? .chunked
             }
         // A replay sends what it has of the body at once; asking the upstream again would only cost a round trip.
         let expects =
@@ -194,20 +195,14 @@ extension CallerConnection {
             return
         }
         guard !exchange.caution.holds, !exchange.caution.isProbe else { return }
+        if let signed = exchange.request.signed, case .passing(let body) = signed { return pump(body, to: upstream) }
         for _ in 0..<Self.rounds {
             guard !exchange.request.isComplete, !upstream.isCongested, !upstream.outputLost else { return }
             if exchange.request.bodyAt < end {
                 guard forwardBody(to: upstream) else { return }
                 continue
             }
-            if exchange.request.retainsBody {
-                if let block, end == block.count, !isWholePiece, !growForReplay(block.count) {
-                    // Everything so far has been forwarded, so the block may be used again from behind the head.
-                    exchange.request.retainsBody = false
-                    exchange.machine.body = .lost
-                    shrinkToHead()
-                }
-            }
+            giveUpRetaining()
             if !exchange.request.retainsBody {
                 end = exchange.request.headLength
                 exchange.request.bodyAt = exchange.request.headLength
@@ -232,6 +227,18 @@ extension CallerConnection {
             }
         }
         if !exchange.request.isComplete { pumpLater() }
+    }
+
+    /// A body that has outgrown what is kept for a replay is kept no longer.
+    /// - Precondition: everything that was received of it has been forwarded.
+    @inline(__always)
+    func giveUpRetaining() {
+        guard exchange.request.retainsBody, let block, end == block.count, !isWholePiece, !growForReplay(block.count)
+        else { return }
+        // Everything so far has been forwarded, so the block may be used again from behind the head.
+        exchange.request.retainsBody = false
+        exchange.machine.body = .lost
+        shrinkToHead()
     }
 
     /// Lets the kernel move the next piece.
@@ -272,7 +279,7 @@ extension CallerConnection {
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         let sent = trailers.withUnsafeBytes { raw in
             upstream.sendBody(
-                raw, end, framing: exchange.request.framing == .chunked ? .chunked : .none,
+                raw, end, framing: exchange.request.isSentInChunks ? .chunked : .none,
                 dropping: exchange.route?.edits.drop ?? NameSet())
         }
         if !sent { upstream.abandonOutput() }
@@ -320,7 +327,7 @@ extension CallerConnection {
                 expectAnswer()
             }
             let sent = upstream.sendBody(
-                raw, step, framing: exchange.request.framing == .chunked ? .chunked : .none,
+                raw, step, framing: exchange.request.isSentInChunks ? .chunked : .none,
                 dropping: exchange.route?.edits.drop ?? NameSet())
             guard sent else {
                 upstream.abandonOutput()
@@ -338,7 +345,7 @@ extension CallerConnection {
     }
 
     /// The block may end in the middle of a chunk's line. Moves the fragment to the front of the body's part and reads on behind it.
-    private func makeRoomBehindFragment() -> Bool {
+    func makeRoomBehindFragment() -> Bool {
         guard let block else { return false }
         if !exchange.request.retainsBody, exchange.request.bodyAt > exchange.request.headLength {
             let count = end - exchange.request.bodyAt
@@ -370,7 +377,7 @@ extension CallerConnection {
     }
 
     /// A head that fills its block leaves no room for a body, or for a chunk's line and trailers behind it.
-    private func makeRoomBehindHead() -> Bool {
+    func makeRoomBehindHead() -> Bool {
         guard let block, block.count - exchange.request.headLength < buffers.blockSize else { return false }
         return growBlock(to: exchange.request.headLength + 2 * buffers.blockSize)
     }

@@ -22,6 +22,7 @@ extension CallerConnection {
         let material = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
         var request = try requestToSign(on: route)
         request.received = receivedFields(signer.readFields)
+        request.isProbe = exchange.caution.isProbe
         if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
             request.keys = data.proofKeys
@@ -45,6 +46,7 @@ extension CallerConnection {
             throw .credentialMisfit
         }
         if identity.answersNonces { noteAnswer(signature.answer, on: route) }
+        if let body = signature.body { try sign(body: body) }
         let lines = signature.fields.reduce(into: [UInt8]()) { lines, field in
             lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
         }
@@ -56,7 +58,7 @@ extension CallerConnection {
 
     /// The caller's fields of these names, as they came.
     /// - Precondition: `data.requestHead` is the request's.
-    private func receivedFields(_ names: [String]) -> [(name: String, value: String)] {
+    func receivedFields(_ names: [String]) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for index in 0..<data.requestHead.fieldCount {
             let field = data.requestHead[index]

@@ -20,12 +20,18 @@ struct AWSSigV4Handshake: Handshake {
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "Authorization", value: token) }
 
     var explanation: [String] {
-        let service = settings.service ?? "the service that the upstream's host names"
-        let region = settings.region ?? "the region that the upstream's host names"
+        func part(_ written: String?, _ list: [String], _ name: String) -> String {
+            guard list.isEmpty else {
+                return "the \(name) that the caller signs for, of \(list.joined(separator: ", "))"
+            }
+            return written ?? "the \(name) that the upstream's host names"
+        }
+        let service = part(settings.service, settings.services, "service")
+        let region = part(settings.region, settings.regions, "region")
         let body = settings.payload == .signed ? "the body" : "not the body"
         return [
             "signs for \(service) in \(region) (AWS Signature Version 4): method, path, query, Host, Content-Type, Content-MD5, X-Amz-* and \(body)",
-            "a presigned URL and a body in aws-chunked are refused with 400",
+            "chunks of a body in aws-chunked are signed anew while it passes; a presigned URL is refused with 400",
         ]
     }
 }

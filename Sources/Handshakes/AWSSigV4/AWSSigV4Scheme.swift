@@ -26,15 +26,18 @@ struct AWSSigV4Scheme: Scheme {
             switch route.host {
             case .upstream: to.origin.host
             case .name(let name): name
-            // A caller must not choose the service that a request is signed for.
+            // A caller must not choose the service that a request is signed for, but where a list says among which.
             case .caller: nil
             }
         let scope = settings.scope(at: host ?? "")
-        for (key, value) in [("service", scope.service), ("region", scope.region)] where value == nil {
+        for (key, value, list) in [
+            ("service", scope.service, settings.services), ("region", scope.region, settings.regions),
+        ] where value == nil && list.isEmpty {
             let place = host.map { "its host '\($0)' does not say it" } ?? "'host: caller' leaves it to the caller"
             keys.error("\(keys.place) needs '\(key)' of identity '\(identity.name)': \(place)", at: "to")
         }
-        if AWSSigV4Path(scope.service ?? "") == .asItStands, route.paths != .raw {
+        let services = settings.services.isEmpty ? [scope.service ?? ""] : settings.services
+        if services.contains(where: { AWSSigV4Path($0) == .asItStands }), route.paths != .raw {
             keys.error(
                 "\(keys.place) needs 'paths: raw': keys of S3 may have any path, and 'strict' refuses some of them",
                 at: keys.has("paths") ? "paths" : "to")

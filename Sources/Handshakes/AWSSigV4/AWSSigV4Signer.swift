@@ -9,18 +9,21 @@ struct AWSSigV4Signer: RequestSigner {
 
     var fieldNames: [String] { Self.names }
     /// A caller's announcement of its body, or a credential that it brings, counts also where it does not reach the upstream.
-    var readFields: [String] { Self.names + Self.chunkFields + Self.credentialFields }
+    var readFields: [String] { Self.names + AWSSigV4Streaming.fieldNames + Self.credentialFields }
 
-    private static let chunkFields = ["X-Amz-Decoded-Content-Length", "X-Amz-Trailer", "Content-Encoding"]
     /// Parts of a signature in the query, which some servers read out of fields, too.
     private static let credentialFields = ["X-Amz-Credential", "X-Amz-Signature", "X-Amz-S3session-Token"]
     var readsBody: Bool { settings.payload == .signed }
+
+    func passesBody(of received: [(name: String, value: String)]) -> Bool {
+        AWSSigV4Streaming.isAnnounced(in: received)
+    }
 
     func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
     ) throws(SigningFault) -> RequestSignature {
         guard let key = AWSSigV4AccessKey(Secret(material)) else { throw SigningFault("the access key cannot be read") }
-        try Self.refuseChunks(request)
+        let streaming = try request.isProbe ? nil : AWSSigV4Streaming(request.received)
         guard
             !request.received.contains(where: { field in Self.credentialFields.contains { field.name.utf8.matches($0) }
             })
@@ -29,13 +32,13 @@ struct AWSSigV4Signer: RequestSigner {
         guard !query.isPresigned else {
             throw SigningFault("its URL is presigned, and the gateway signs requests itself", isCallers: true)
         }
-        guard let host = request.headers.first(where: { $0.name.utf8.matches("host") })?.value,
-            case (let service?, let region?) = settings.scope(at: host)
-        else { throw SigningFault("the host names no service and region of AWS") }
+        let host = request.headers.first { $0.name.utf8.matches("host") }?.value ?? ""
+        let caller = try settings.isChosenByCaller ? AWSSigV4CallerScope.find(in: request.received) : nil
+        let (service, region) = try settings.scope(at: host, of: caller)
         guard let path = AWSSigV4Path(service).canonical(path) else { throw Self.brokenEscape }
 
         let time = WallClockText(wallSeconds)
-        let payload = try payload(of: request)
+        let payload = if let streaming { streaming.form.word } else { try payload(of: request) }
         var written = [("X-Amz-Date", time.basic), ("X-Amz-Content-Sha256", payload)]
         if let token = key.sessionToken { written.append(("X-Amz-Security-Token", token)) }
         var fields = AWSSigV4Fields()
@@ -54,17 +57,21 @@ struct AWSSigV4Signer: RequestSigner {
             Array(payload.utf8),
         ].joined(separator: newline)
         let scope = AWSSigV4CredentialScope(date: time.basicDate, region: region, service: service)
-        let signature = AWSSigV4Signature(scope: scope, timestamp: time.basic)
+        let signature = AWSSigV4Signature(scope: scope, timestamp: time.basic, secret: key.secret)
+        let digits = signature.digits(of: Array(canonical))
         let start = "\(AWSSigV4Signature.algorithm) Credential=\(key.id)/\(scope.text), "
-        let value =
-            Array("\(start)SignedHeaders=\(fields.signedNames), Signature=".utf8)
-            + signature.digits(of: Array(canonical), with: key.secret)
+        let value = Array("\(start)SignedHeaders=\(fields.signedNames), Signature=".utf8) + digits
         guard value.count <= TokenAlphabet.longest else {
             throw SigningFault("it has too many fields to be signed", isCallers: true)
         }
         return RequestSignature(
             [InjectedField(name: "Authorization", value: value)]
-                + written.map { InjectedField(name: $0.0, value: Array($0.1.utf8)) })
+                + written.map { InjectedField(name: $0.0, value: Array($0.1.utf8)) },
+            body: streaming.flatMap { chunks in
+                chunks.form == .unsignedWithTrailer
+                    ? nil
+                    : AWSSigV4ChunkSigner(signature, after: digits, of: chunks, mostOfChunk: settings.mostOfChunk)
+            })
     }
 
     private func payload(of request: RequestToSign) throws(SigningFault) -> String {
@@ -76,20 +83,6 @@ struct AWSSigV4Signer: RequestSigner {
     // MARK: - Requests that are not signed
 
     private static let brokenEscape = SigningFault("a percent sign in its target has no two digits", isCallers: true)
-
-    /// A body of chunks with signatures of their own would be stored with them, once the field that announces it is ours.
-    private static func refuseChunks(_ request: RequestToSign) throws(SigningFault) {
-        let isChunked = request.received.contains { name, value in
-            name.utf8.matches("X-Amz-Content-Sha256") && value.uppercased().hasPrefix("STREAMING-")
-        }
-        let isAnnounced = request.received.contains { name, value in
-            name.utf8.matches("X-Amz-Decoded-Content-Length") || name.utf8.matches("X-Amz-Trailer")
-                || name.utf8.matches("Content-Encoding") && value.lowercased().contains("aws-chunked")
-        }
-        if isChunked || isAnnounced {
-            throw SigningFault("its body is in aws-chunked, which is not signed anew", isCallers: true)
-        }
-    }
 
     private static func parts(of target: [UInt8]) throws(SigningFault) -> (path: ArraySlice<UInt8>, AWSSigV4Query) {
         let cut = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex

@@ -13,6 +13,10 @@ public protocol RequestSigner: Sendable {
     /// Which nonces of the upstream are handed to it.
     var nonceRule: NonceRule { get }
 
+    /// Whether the body of a request goes on as it comes although `readsBody` holds: its signature needs no digest of the whole.
+    /// - Parameter received: the caller's own fields of `readFields`, as they came.
+    func passesBody(of received: [(name: String, value: String)]) -> Bool
+
     /// The function that makes the body's digest, once the nonce is known; nil where the digest is not needed.
     func bodyHash(answering nonce: ServerNonce?) -> HashFunction?
 
@@ -33,6 +37,8 @@ public protocol RequestSigner: Sendable {
 extension RequestSigner {
     /// A signer that does not say otherwise looks at what will be sent alone.
     public var readFields: [String] { [] }
+    /// A signer that does not say otherwise has one way for all bodies.
+    public func passesBody(of received: [(name: String, value: String)]) -> Bool { false }
     /// A signer that does not say otherwise takes no nonces from answers.
     public var nonceRule: NonceRule { .none }
     /// A signer that does not say otherwise takes SHA-256 where it reads the body.
@@ -53,6 +59,8 @@ public struct RequestToSign: Sendable {
     public var headers: [(name: String, value: String)]
     /// The caller's own fields of the signer's `readFields`, as they came.
     public var received: [(name: String, value: String)] = []
+    /// It goes out in the place of the caller's own request, to see how it would be answered, and has no body.
+    public var isProbe = false
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
     public var bodyDigest: [UInt8]?
     /// The last nonce of the upstream's origin, where that is the signer's rule.

@@ -47,16 +47,19 @@ public enum NonceRule: Sendable {
     case ofConnection
 }
 
-/// The fields of a signed request.
-public struct RequestSignature: Sendable {
+/// The fields of a signed request, and what signs its body.
+public struct RequestSignature {
     /// None where the signer waits for the upstream's nonce.
     public var fields: [InjectedField]
     /// The nonce that they answer, where the rule is `.ofConnection`.
     public var answer: NonceAnswer?
+    /// The signer of the body, where it is signed while it passes; of this sending of the request alone.
+    public var body: (any BodySigner)?
 
-    init(_ fields: [InjectedField], answering answer: NonceAnswer? = nil) {
+    init(_ fields: [InjectedField], answering answer: NonceAnswer? = nil, body: (any BodySigner)? = nil) {
         self.fields = fields
         self.answer = answer
+        self.body = body
     }
 }
 
