@@ -96,8 +96,8 @@ def test_over_tls_checksums_stand_behind_bodies(gateway, store, tmp_path, key):
 
 @pytest.mark.alone
 def test_a_hundred_megabytes_over_tls_are_not_held(gateway, store, tmp_path):
-    # A body that fits into this would be kept, to be sent again.
-    secure = secured(gateway, store, tmp_path, {"on_rejected": {"max_body": "64KiB"}})
+    # What fits into this is kept, to be sent again.
+    secure = secured(gateway, store, tmp_path, {"on_rejected": {"max_body": "1MiB"}})
     s3, file = client("s3", gateway.listen, DUMMY, **secure), tmp_path / "large"
     file.write_bytes(random.Random(1).randbytes(1 << 20) * 100)
     s3.create_bucket(Bucket="large", CreateBucketConfiguration={"LocationConstraint": REGION})

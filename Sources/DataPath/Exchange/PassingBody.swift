@@ -15,6 +15,10 @@ final class PassingBody {
     /// The body's last octet is among them.
     private(set) var hasEnded = false
 
+    /// Octets of such a body that are kept for a request that is sent again, where its route keeps as many: routes that sign whole bodies
+    /// may have to keep large ones, and this one is to pass in constant memory.
+    static let mostKept = 1 << 20
+
     init(_ signer: any BodySigner, _ buffers: LoopBuffers) {
         self.signer = signer
         self.buffers = buffers

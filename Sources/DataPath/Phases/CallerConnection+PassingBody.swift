@@ -6,10 +6,15 @@ internal import Reactor
 /// Bodies that are signed while they pass (`PassingBody`).
 extension CallerConnection {
     /// Whether the identity's signature needs no digest of this body, so that it is not waited for.
-    /// - Precondition: `data.requestHead` is the request's.
+    /// - Precondition: `data.requestHead` is the request's, and its replay policy is known.
     func passesBody(for identity: IdentityPlan) -> Bool {
-        guard let signer = identity.signer else { return false }
-        return signer.passesBody(of: receivedFields(signer.readFields))
+        guard let signer = identity.signer, signer.passesBody(of: receivedFields(signer.readFields)) else {
+            return false
+        }
+        if case .length(let length) = exchange.request.framing, length > UInt64(PassingBody.mostKept) {
+            exchange.request.retainsBody = false
+        }
+        return true
     }
 
     /// - Throws: where the request has no octet of the body that its head announces.
@@ -34,7 +39,11 @@ extension CallerConnection {
                 guard takePiece(for: body) else { return }
                 continue
             }
-            giveUpRetaining()
+            if exchange.request.retainsBody, end - exchange.request.headLength > PassingBody.mostKept {
+                stopRetaining()
+            } else {
+                giveUpRetaining()
+            }
             if !exchange.request.retainsBody {
                 end = exchange.request.headLength
                 exchange.request.bodyAt = exchange.request.headLength

@@ -235,7 +235,11 @@ extension CallerConnection {
     func giveUpRetaining() {
         guard exchange.request.retainsBody, let block, end == block.count, !isWholePiece, !growForReplay(block.count)
         else { return }
-        // Everything so far has been forwarded, so the block may be used again from behind the head.
+        stopRetaining()
+    }
+
+    /// Everything so far has been forwarded, so the block may be used again from behind the head.
+    func stopRetaining() {
         exchange.request.retainsBody = false
         exchange.machine.body = .lost
         shrinkToHead()
