@@ -145,6 +145,16 @@ def test_a_chunk_is_held_up_to_a_bound(gateway):
         assert answer.body == b"good 500000", service.wrong
 
 
+def test_what_is_held_is_bounded_for_all_uploads_together(gateway):
+    with Service(payload="chunks") as service:
+        chunking(gateway, service, limits={"replay_memory": "1MiB"})
+        for length, status in ((900_000, 200), (1 << 20, 503), (900_000, 200)):
+            answer = put(gateway, encoded(bytes(length), SIGNED, 1 << 20), announced(SIGNED, length))
+            assert answer.status == status, answer
+            assert status == 200 or problem_type(answer) == "out-of-buffers"
+        assert (service.good, service.wrong) == (2, [])
+
+
 @pytest.mark.parametrize(
     "fields, reason",
     [

@@ -3,7 +3,7 @@ internal import Handshakes
 /// A body that is signed while it passes: what has come and is not signed yet is held here, apart from the caller's block, in which the
 /// octets stay as they came for a request that is sent again.
 ///
-/// An exception to the law against allocation, for requests that bring such a body: the memory is out of the loop's bound for large blocks.
+/// An exception to the law against allocation, for requests that bring such a body: the memory counts in the loop's bound for large blocks.
 final class PassingBody {
     private let signer: any BodySigner
     private let buffers: LoopBuffers
@@ -14,10 +14,6 @@ final class PassingBody {
     private var end = 0
     /// The body's last octet is among them.
     private(set) var hasEnded = false
-
-    /// Octets of such a body that are kept for a request that is sent again, where its route keeps as many: routes that sign whole bodies
-    /// may have to keep large ones, and this one is to pass in constant memory.
-    static let mostKept = 1 << 20
 
     init(_ signer: any BodySigner, _ buffers: LoopBuffers) {
         self.signer = signer

@@ -11,7 +11,8 @@ extension CallerConnection {
         guard let signer = identity.signer, signer.passesBody(of: receivedFields(signer.readFields)) else {
             return false
         }
-        if case .length(let length) = exchange.request.framing, length > UInt64(PassingBody.mostKept) {
+        exchange.request.signed = .untouched
+        if case .length(let length) = exchange.request.framing, length > UInt64(SignedBody.mostKept) {
             exchange.request.retainsBody = false
         }
         return true
@@ -39,11 +40,7 @@ extension CallerConnection {
                 guard takePiece(for: body) else { return }
                 continue
             }
-            if exchange.request.retainsBody, end - exchange.request.headLength > PassingBody.mostKept {
-                stopRetaining()
-            } else {
-                giveUpRetaining()
-            }
+            giveUpRetaining()
             if !exchange.request.retainsBody {
                 end = exchange.request.headLength
                 exchange.request.bodyAt = exchange.request.headLength

@@ -235,11 +235,7 @@ extension CallerConnection {
     func giveUpRetaining() {
         guard exchange.request.retainsBody, let block, end == block.count, !isWholePiece, !growForReplay(block.count)
         else { return }
-        stopRetaining()
-    }
-
-    /// Everything so far has been forwarded, so the block may be used again from behind the head.
-    func stopRetaining() {
+        // Everything so far has been forwarded, so the block may be used again from behind the head.
         exchange.request.retainsBody = false
         exchange.machine.body = .lost
         shrinkToHead()
@@ -305,8 +301,11 @@ extension CallerConnection {
     }
 
     private func growForReplay(_ size: Int) -> Bool {
-        guard let route = exchange.route, size - exchange.request.headLength < route.replayBody else { return false }
-        return growBlock(to: min(size * 4, exchange.request.headLength + route.replayBody + buffers.blockSize))
+        guard let route = exchange.route else { return false }
+        let isWhole = exchange.request.signed == nil || exchange.request.gathered != nil
+        let most = isWhole ? route.replayBody : min(route.replayBody, SignedBody.mostKept)
+        guard size - exchange.request.headLength < most else { return false }
+        return growBlock(to: min(size * 4, exchange.request.headLength + most + buffers.blockSize))
     }
 
     /// Decodes the next piece and sends it on.
