@@ -96,7 +96,10 @@ import Tokens
         #expect(scene.upstreams.isEmpty && caller.mostReads <= 2 * CallerConnection.rounds)
         scene.settle()
         let upstream = try #require(scene.upstreams.first)
-        #expect(Wire.unchunked(upstream.takeText())?.body == String(repeating: "0123456789", count: 30))
+        // The length is known by now, and some servers take no body without it.
+        let seen = upstream.takeText()
+        #expect(seen.contains("Content-Length: 300\r\n"))
+        #expect(seen.hasSuffix("\r\n\r\n" + String(repeating: "0123456789", count: 30)))
         upstream.send(Wire.ok("x"))
         scene.settle()
         #expect(caller.takeText() == Wire.ok("x"))
