@@ -47,6 +47,10 @@ enum Seams {
             "declares what the kernel's seam calls"),
         "Sources/CLinux/launcher.c": Implementation(
             ["fork(", "poll("], "the child that starts the service's command before any thread is there"),
+        "Sources/CLinux/confine.c": Implementation(
+            ["fork("], "the child that becomes a confined program, before any thread is there"),
+        "Sources/cardea/Service/ConfinedProgram.swift": Implementation(
+            ["SystemRandom()"], "the placeholders of one run, which no simulation makes"),
         "Sources/Reactor/Kernel/Kernel.swift": Implementation(
             ["cardea_boottime(", "cardea_wall_milliseconds(", "epoll_wait("], "the system calls of a loop"),
         "Sources/Reactor/Loop/Loop.swift": Implementation(["Kernel()"], "the default of a parameter"),
