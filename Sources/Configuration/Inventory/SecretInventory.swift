@@ -54,6 +54,9 @@ extension Configuration {
         return found
     }
 
+    /// Variables of the environment in which secrets of identities stand: what a caller would show to an API.
+    public var callersVariables: Set<String> { identities.reduce(into: []) { $0.formUnion($1.secretVariables) } }
+
     /// Variables of the environment in which secrets stand.
     public var secretVariables: Set<String> {
         Set(
@@ -158,5 +161,15 @@ extension Configuration {
                 }
             return reason.map { (secret, $0) }
         }
+    }
+}
+
+extension Identity {
+    /// Variables of the environment in which the scheme's secrets stand.
+    public var secretVariables: Set<String> {
+        Set(
+            secrets.compactMap {
+                if case .environment(let name) = $0.reference { name } else { nil }
+            })
     }
 }

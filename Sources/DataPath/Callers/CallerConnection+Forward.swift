@@ -75,6 +75,9 @@ extension CallerConnection {
         exchange.route = route
         exchange.chosenUpstream = open.group
         if let fault = guardCredential(of: route) { return .fault(fault) }
+        if let placeholders = route.placeholders, let fault = refuseMisplaced(placeholders, on: route) {
+            return .fault(fault)
+        }
         if !exchange.request.opensTunnel, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         prepareReplay(on: route)
         return exchange.machine.on(.routed(.unneeded))

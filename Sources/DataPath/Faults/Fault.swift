@@ -45,6 +45,8 @@ public struct Fault: Error, Sendable, Equatable {
         case unsafePath, unsignable, traceRefused, noRoute, callerRefused, misdirected, crossSite, connectRefused,
             incompleteBody
         case originFormRefused, destinationRefused
+        /// A confined program sends a placeholder to where no credential replaces it.
+        case placeholderMisplaced
         case subjectMissing, subjectRefused
         case callerTokenRefused, proxyTokenRefused
         case resourceMissing, resourceDenied
@@ -74,7 +76,8 @@ public struct Fault: Error, Sendable, Equatable {
             .bigHead, .bigBody,
             .unsafePath, .unsignable, .traceRefused, .noRoute, .callerRefused, .misdirected, .crossSite,
             .connectRefused,
-            .incompleteBody, .originFormRefused, .destinationRefused, .subjectMissing, .subjectRefused,
+            .incompleteBody, .originFormRefused, .destinationRefused, .placeholderMisplaced, .subjectMissing,
+            .subjectRefused,
             .callerTokenRefused, .proxyTokenRefused,
             .resourceMissing:
             .caller

@@ -56,6 +56,10 @@ extension Fault {
             .init(
                 403, "destination-refused", "This address is not reached through the proxy", "destination_ip_prohibited"
             )
+        case .placeholderMisplaced:
+            .init(
+                403, "placeholder-misplaced", "A placeholder stands where no credential replaces it",
+                "http_request_denied")
         case .noRoute:
             .init(404, "no-route", "No route matches", "destination_not_found")
         case .callerRefused:

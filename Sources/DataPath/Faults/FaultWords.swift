@@ -30,6 +30,8 @@ extension Fault.Kind {
         case .originFormRefused: "A listener in forward proxy mode was spoken to as if it were the server itself."
         case .destinationRefused:
             "No route matches, and the address that was asked for is loopback, link-local, this machine's own or a cloud's metadata."
+        case .placeholderMisplaced:
+            "A confined program sent a placeholder to another place than the one where the route of its secret puts the credential."
         case .noRoute: "No route matches the request's listener, host, path, method and header fields."
         case .callerRefused: "The caller is not among those that the route's callers admit."
         case .callerTokenRefused:
@@ -113,6 +115,8 @@ extension Fault.Kind {
             "Set mode: forward_proxy on the listener, or have the caller send plain requests; for an intercepted host, have it speak HTTP/1.1 to the proxy, without TLS."
         case .originFormRefused: "Set the gateway as the caller's proxy, or use mode: gateway on the listener."
         case .destinationRefused: "Write a route for the host, if it is meant to be reached."
+        case .placeholderMisplaced:
+            "Send the secret's variable to the API that its identity's route names, in the field, parameter or cookie of the route's inject; the detail names both."
         case .noRoute:
             "Ask 'cardea explain METHOD URL' which route a request would have, and correct routes or the caller."
         case .callerRefused: "Admit the caller with the route's callers, if it is meant to be."

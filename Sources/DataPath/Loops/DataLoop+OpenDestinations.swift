@@ -29,7 +29,7 @@ extension DataLoop {
             answerNotes: [], slot: nil, learned: nil, strictPaths: false, replay: .never,
             replayMethods: [], replayBody: 0, largeBody: .send, passesFinalRefusal: true,
             answerTimeout: model?.answerTimeout ?? 60_000_000_000, idleTimeout: model?.idleTimeout ?? 60_000_000_000,
-            halfClosedTimeout: model?.halfClosedTimeout ?? 1_000_000_000)
+            halfClosedTimeout: model?.halfClosedTimeout ?? 1_000_000_000, placeholders: model?.placeholders?.elsewhere)
         let open = OpenDestination(route: route, group: makeGroup(upstream))
         openDestinations[destination] = open
         return open

@@ -32,6 +32,9 @@ extension CallerConnection {
         }
         // A request that must not meet a credential is refused before one is looked up.
         if let fault = guardCredential(of: route) { return .fault(fault) }
+        if let placeholders = route.placeholders, let fault = refuseMisplaced(placeholders, on: route) {
+            return .fault(fault)
+        }
         // A credential that authenticates its connection goes out on no connection that others share.
         if route.bindsConnections, let fault = guardConnection(of: route) { return refuse(unbound: fault) }
         // For whom, before anything is asked in anybody's name.

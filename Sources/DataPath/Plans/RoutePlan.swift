@@ -61,6 +61,8 @@ package final class RoutePlan: Sendable {
     let halfClosedTimeout: UInt64
     /// The route answers token requests itself; its upstream is then never connected to.
     let tokenStub: TokenStubPlan?
+    /// Nil where no program is confined.
+    let placeholders: PlaceholderPlan?
     /// Number of identity and origin in the audit log.
     let usePlace: UInt16
 
@@ -75,7 +77,7 @@ package final class RoutePlan: Sendable {
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
-        tokenStub: TokenStubPlan? = nil, usePlace: UInt16 = 0
+        tokenStub: TokenStubPlan? = nil, placeholders: PlaceholderPlan? = nil, usePlace: UInt16 = 0
     ) {
         self.index = index
         self.number = number
@@ -112,6 +114,7 @@ package final class RoutePlan: Sendable {
         self.idleTimeout = idleTimeout
         self.halfClosedTimeout = halfClosedTimeout
         self.tokenStub = tokenStub
+        self.placeholders = placeholders
         self.usePlace = usePlace
     }
 }

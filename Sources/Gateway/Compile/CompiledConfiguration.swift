@@ -23,12 +23,14 @@ struct CompiledConfiguration {
     ///   - loops: that will serve.
     ///   - usePlaces: numbers for the audit log; nil without `audit`.
     ///   - earlier: the compiler of the configuration that runs, whose files need not be read again.
+    ///   - placeholders: texts that a confined program has in place of secrets, by variable of its environment.
     ///   - predecessor: what the configuration that runs leaves to this one.
     init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, persists: Bool,
         cache: HotCache, loops: Int, routeNames: NameTable = NameTable(), faultNames: NameTable = NameTable(),
         identityNames: NameTable = NameTable(), usePlaces: UsePlaces? = nil,
-        platform: Platform = .machine, earlier: IdentityCompiler? = nil, predecessor: Predecessor? = nil
+        platform: Platform = .machine, earlier: IdentityCompiler? = nil, predecessor: Predecessor? = nil,
+        placeholders: [String: String] = [:]
     ) throws(GatewayFault) {
         identityCompiler = IdentityCompiler(
             environment: environment, secretFiles: configuration.secretFiles, persists: persists,
@@ -45,7 +47,7 @@ struct CompiledConfiguration {
             configuration: configuration, identities: identities, identityCompiler: identityCompiler, cache: cache,
             loops: loops, routeNames: routeNames, faultNames: faultNames, identityNames: identityNames,
             usePlaces: usePlaces,
-            predecessor: predecessor)
+            predecessor: predecessor, placeholders: placeholders)
         plan = try compiler.compile()
         self.compiler = compiler
     }

@@ -25,6 +25,8 @@ struct GatewayCompiler {
     let identityNames: NameTable
     let usePlaces: UsePlaces?
     let predecessor: Predecessor
+    /// Texts that a confined program has in place of secrets, by variable of its environment.
+    let placeholders: [String: String]
     let edition: Edition
 
     /// The identities, by the names that routes use.
@@ -54,10 +56,11 @@ struct GatewayCompiler {
         configuration: Configuration, identities: [KeptIdentity], identityCompiler: IdentityCompiler, cache: HotCache,
         loops: Int, routeNames: NameTable, faultNames: NameTable, identityNames: NameTable = NameTable(),
         usePlaces: UsePlaces? = nil,
-        predecessor: Predecessor? = nil
+        predecessor: Predecessor? = nil, placeholders: [String: String] = [:]
     ) {
         let predecessor = predecessor ?? .none(cache)
         self.predecessor = predecessor
+        self.placeholders = placeholders
         edition = Edition(number: predecessor.edition + 1)
         numbers = RouteNumbers(after: predecessor.routes, next: predecessor.nextRoute)
         self.configuration = configuration
@@ -211,6 +214,7 @@ struct GatewayCompiler {
                 answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
                 halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
+                placeholders: placeholderPlan(of: route, carried),
                 usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0))
     }
 

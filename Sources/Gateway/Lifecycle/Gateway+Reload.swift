@@ -91,7 +91,7 @@ extension Gateway {
             routeNames: log.routes, faultNames: log.faults, identityNames: log.identities, usePlaces: audit?.places,
             platform: platform,
             earlier: earlier,
-            predecessor: predecessor)
+            predecessor: predecessor, placeholders: placeholders)
     }
 
     /// Opens what is new. Addresses that stay keep their sockets, and with them whoever waits to be accepted.

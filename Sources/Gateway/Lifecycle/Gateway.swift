@@ -24,6 +24,7 @@ public final class Gateway: Sendable {
     let platform: Platform
     let log: LogThread
     let inherited: InheritedSockets
+    let placeholders: [String: String]
     let cache: HotCache
     let keeper: Keeper
     let keeperLoop: Loop
@@ -71,13 +72,16 @@ public final class Gateway: Sendable {
     ///   - inherited: sockets that were opened for us; where one is bound to an address of ours, it is used.
     ///   - audit: gets the acts; nil without `audit`.
     ///   - version: of the program, as spans tell it.
+    ///   - placeholders: texts that a confined program has in place of secrets, by variable of its environment: they are refused wherever
+    ///     no credential replaces them.
     ///   - beforeStore: called when everything stands but what needs the store: another process may have it until this returns.
     public init(
         _ configuration: Configuration, environment: @escaping @Sendable (String) -> String?, log: LogThread,
         inherited: InheritedSockets, platform: Platform = .machine, audit: AuditTrail? = nil,
-        version: String = "", beforeStore: () -> Void = {}
+        version: String = "", placeholders: [String: String] = [:], beforeStore: () -> Void = {}
     ) throws(GatewayFault) {
         self.inherited = inherited
+        self.placeholders = placeholders
         events = log.events
         self.log = log
         self.environment = environment
@@ -96,7 +100,7 @@ public final class Gateway: Sendable {
             configuration, environment: environment, persists: configuration.store.path != nil, cache: cache,
             loops: loopCount, routeNames: log.routes, faultNames: log.faults, identityNames: log.identities,
             usePlaces: audit?.places,
-            platform: platform)
+            platform: platform, placeholders: placeholders)
         let plan = compiled.plan
 
         let sockets = try Self.openSockets(of: plan, loops: loopCount, inherited: inherited)

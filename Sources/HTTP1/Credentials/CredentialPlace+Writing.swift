@@ -68,7 +68,8 @@ func writeCookies<Sink: HeadSink & ~Copyable>(
     if isOpen { sink.end() }
 }
 
-private func isCookie(_ pair: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
+/// Whether a pair of the `Cookie` field has the name of ours.
+func isCookie(_ pair: ByteRange, _ bytes: Span<UInt8>, named name: Span<UInt8>) -> Bool {
     var end = Int(pair.start)
     while end < Int(pair.end), bytes[end] != 0x3D { end &+= 1 }
     return isCarrier(bytes.trimmed(Int(pair.start)..<end), bytes, named: name)

@@ -6,24 +6,28 @@ public enum Placeholder {
     public static let text: StaticString = "cardea-placeholder-admits-nobody"
     /// By which it is known. What later versions put behind it does not matter.
     static let mark: StaticString = "cardea-placeholder"
+    /// The beginning of each text that a confined program has in place of a secret; the gateway puts random digits behind it.
+    public static let confined: StaticString = "cardea-confined-"
 }
 
 extension Span where Element == UInt8 {
     /// Whether a placeholder stands somewhere in `range`, as it is or percent-encoded.
-    public func holdsPlaceholder(_ range: ByteRange) -> Bool {
-        let count = Placeholder.mark.utf8CodeUnitCount
+    public func holdsPlaceholder(_ range: ByteRange) -> Bool { holds(Placeholder.mark, in: range) }
+
+    /// Whether `mark` stands somewhere in `range`, as it is or percent-encoded.
+    func holds(_ mark: StaticString, in range: ByteRange) -> Bool {
+        let count = mark.utf8CodeUnitCount
         guard Int(range.count) >= count else { return false }
         var start = Int(range.start)
         let end = Int(range.end)
         while start &+ count <= end {
-            if spellsPlaceholder(from: start, to: end) { return true }
+            if spells(mark, from: start, to: end) { return true }
             start &+= 1
         }
         return false
     }
 
-    private func spellsPlaceholder(from start: Int, to end: Int) -> Bool {
-        let mark = Placeholder.mark
+    private func spells(_ mark: StaticString, from start: Int, to end: Int) -> Bool {
         var cursor = start
         for offset in 0..<mark.utf8CodeUnitCount {
             guard cursor < end else { return false }
