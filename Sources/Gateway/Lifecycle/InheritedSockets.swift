@@ -15,7 +15,8 @@ public final class InheritedSockets: Sendable {
     private static let most: Int32 = 1024
 
     /// Takes what `LISTEN_FDS` counts, if `LISTEN_PID` means us. What is no listening stream socket is left alone and not used.
-    public init(environment: (String) -> String?) {
+    /// - Parameter handed: more of them, which somebody else opened for this process.
+    public init(environment: (String) -> String?, handed: [HandedSocket] = []) {
         var found: [(address: SocketAddress, descriptor: Int32, isSpare: Bool)] = []
         if environment("LISTEN_PID").flatMap({ ReceivedNumber($0) }) == ReceivedNumber(getpid()),
             let count = environment("LISTEN_FDS").flatMap({ ReceivedNumber($0)?.within(0...Int32.max) })
@@ -30,15 +31,20 @@ public final class InheritedSockets: Sendable {
                 found.append((address, descriptor, true))
             }
         }
-        waiting = Mutex(found)
+        waiting = Mutex(found + Self.found(handed))
     }
 
     /// Sockets of an earlier process, by the addresses that its configuration gave them: with port 0 the kernel's choice goes on.
     public init(handed: [HandedSocket]) {
-        waiting = Mutex(
-            handed.compactMap { socket in
-                SocketAddress(parsing: socket.address).map { ($0, socket.descriptor, socket.isSpare) }
-            })
+        waiting = Mutex(Self.found(handed))
+    }
+
+    private static func found(_ handed: [HandedSocket]) -> [(
+        address: SocketAddress, descriptor: Int32, isSpare: Bool
+    )] {
+        handed.compactMap { socket in
+            SocketAddress(parsing: socket.address).map { ($0, socket.descriptor, socket.isSpare) }
+        }
     }
 
     /// Closes what the process before served and nobody took: it is then the last that can serve who waits there.

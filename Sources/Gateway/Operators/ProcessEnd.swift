@@ -20,7 +20,8 @@ package enum ProcessEnd: Int32, Sendable, CaseIterable {
         case .good: "good"
         case .finding: "what health, store verify or audit verify looked at is not good, or explain found no route"
         case .usage: "bad usage, or a name that the configuration does not have"
-        case .unavailable: "an issuer, an upstream or the gateway cannot be reached"
+        case .unavailable:
+            "an issuer, an upstream or the gateway cannot be reached; for run --confine-strictly, the machine does not allow it"
         case .internalFault: "our fault"
         case .passing: "an address is taken: try again"
         case .configuration: "bad configuration; for check --strict also one with a warning"

@@ -359,6 +359,15 @@ extension EventWords {
             "systemd passed a socket that no listener of the configuration has.",
             do: "Take it out of the socket unit, or add the listener."),
         info("program started", ["program"], "The program behind -- runs."),
+        info("program confined", ["listeners"], "The program behind -- reaches these listeners and nothing else."),
+        warn(
+            "program not confined", ["reason", "advice"],
+            "--confine was asked for, and this machine does not allow it: nothing keeps the program from the network and from its user's files.",
+            do: "Allow user namespaces, or leave such a program alone; --confine-strictly does not start then."),
+        warn(
+            "file covered alone", ["path", "advice"],
+            "A file that a confined program must not see is in a folder that it needs: it would see a new file in its place.",
+            do: "Put it into a folder of its own."),
         info("program ended", ["status"], "The program behind -- has ended, and the gateway with it."),
         error(
             "program cannot be started", ["reason"], "The program behind -- cannot be run.", do: "Correct the command."),
@@ -410,6 +419,7 @@ extension EventWords {
         ("landlock", "the kernel's version of Landlock"), ("left_s", "seconds that are left"),
         ("left_out", "events of this kind that were not written since the last one, because there were too many"),
         ("limit", "the configuration's key that is the bound"), ("listener", "a listener's address or name"),
+        ("listeners", "addresses of listeners"),
         ("loop", "the number of a data loop"), ("milliseconds", "how long it took"), ("path", "a path"),
         ("pause_ms", "milliseconds for which the issuer is left alone"), ("process", "a process's number"),
         ("program", "a program's path"), ("realm", "the realm of a token"), ("reason", "why, in words"),

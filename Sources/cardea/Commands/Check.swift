@@ -24,7 +24,12 @@ struct Check: ParsableCommand {
     @Flag(name: .long, help: "Warnings fail, too: the status is then that of a file with mistakes.")
     var strict = false
 
+    @Flag(name: .long, help: "Also say what run --confine would lack, in the configuration and on this machine.")
+    var confine = false
+
     func run() throws {
+        // A process that becomes a program is made before anything else.
+        let space = confine ? ProgramSpace(["true"]) : nil
         let environment = ConfigurationAccess.environment
         var sources: [ConfigurationSource] = files.map { .file($0) }
         if sources.isEmpty {
@@ -47,6 +52,7 @@ struct Check: ParsableCommand {
             diagnostics += configuration.checkAudit()
             diagnostics += configuration.checkStart(environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
+            if let space { diagnostics += ConfinedProgram.lacks(of: configuration, in: space) }
             configurations.append(configuration)
         }
         let errors = diagnostics.filter { $0.severity == .error }.count

@@ -22,27 +22,65 @@ struct Run: ParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    @Flag(
+        name: .long,
+        help: "Give the program a network with the gateway alone in it, and placeholders in place of secrets.")
+    var confine = false
+
+    @Flag(name: .long, help: "As --confine, and refuse to start where this machine does not allow it.")
+    var confineStrictly = false
+
     @Argument(parsing: .postTerminator, help: "The program that is served, with its arguments.")
     var command: [String] = []
 
     /// Milliseconds that the last spans have to reach their collector.
     private static let lastSpans: UInt32 = 1000
 
+    func validate() throws {
+        guard !isConfining || !command.isEmpty else {
+            throw ValidationError("--confine is about the program behind --; write cardea run --confine -- COMMAND")
+        }
+    }
+
+    private var isConfining: Bool { confine || confineStrictly }
+
     func run() throws {
         // First of all: the launcher keeps what there is now, which is no secret, no thread and no sandbox.
         let takeover = Takeover()
         let launcher = Service.obstacle(command) == nil ? Launcher() : nil
-        do { try run(takeover, launcher) } catch {
+        let space = isConfining ? ProgramSpace(command) : nil
+        if confineStrictly, case .everybodys(let reason)? = space {
+            throw ExitCode(
+                ExitStatus.unavailable, saying: "--confine-strictly: this machine does not allow it: \(reason)")
+        }
+        do { try run(takeover, launcher, space) } catch {
             takeover?.fail("the new process could not start: \(error)")
             throw error
         }
     }
 
-    private func run(_ takeover: Takeover?, _ launcher: Launcher?) throws {
+    private func run(_ takeover: Takeover?, _ launcher: Launcher?, _ space: ProgramSpace?) throws {
         var warnings: [Diagnostic] = []
         let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { takeover?.fail($0) }) {
             warnings.append($0)
         }
+        let configuration = loaded.configuration
+        let confined: ConfinedProgram? = try space.map { space in
+            do throws(GatewayFault) {
+                return try ConfinedProgram(
+                    command, in: space, loaded, environment: ConfigurationAccess.environment)
+            } catch { throw ExitCode(ExitStatus.configuration, saying: "\(error)") }
+        }
+        do { try run(takeover, launcher, confined, loaded, warnings) } catch {
+            confined?.forget()
+            throw error
+        }
+    }
+
+    private func run(
+        _ takeover: Takeover?, _ launcher: Launcher?, _ confined: ConfinedProgram?, _ loaded: LoadedConfiguration,
+        _ warnings: [Diagnostic]
+    ) throws {
         let configuration = loaded.configuration
         // Before any thread: limits and flags of the process are inherited, and a core file must not be possible from the start.
         let refusals = Hardening.apply()
@@ -50,7 +88,7 @@ struct Run: ParsableCommand {
         let systemd = SystemdNotice(environment: ConfigurationAccess.environment)
         let inherited =
             takeover.map { InheritedSockets(handed: $0.sockets) }
-            ?? InheritedSockets(environment: ConfigurationAccess.environment)
+            ?? InheritedSockets(environment: ConfigurationAccess.environment, handed: confined?.sockets ?? [])
         // Whatever we start is not meant by these.
         SystemdNotice.forget()
         InheritedSockets.forget()
@@ -67,6 +105,7 @@ struct Run: ParsableCommand {
         if let audit { log.attach(audit) }
         try log.start()
         for warning in warnings { events.warn("configuration", [LogField("warning", .name("\(warning)"))]) }
+        confined?.tell(events)
         for refusal in refusals {
             events.debug(
                 "hardening step refused",
@@ -79,7 +118,8 @@ struct Run: ParsableCommand {
         do {
             gateway = try Gateway(
                 configuration, environment: ConfigurationAccess.environment, log: log, inherited: inherited,
-                audit: audit, version: Cardea.version, beforeStore: { takeover?.awaitStore() })
+                audit: audit, version: Cardea.version, placeholders: confined?.placeholders ?? [:],
+                beforeStore: { takeover?.awaitStore() })
             let site = AdminSite(
                 gateway: gateway, version: Cardea.version, place: place,
                 token: try adminToken(configuration), isOpenToRead: configuration.admin.isOpenToRead,
@@ -103,9 +143,10 @@ struct Run: ParsableCommand {
         var service = Service(
             gateway: gateway, waiter: waiter, argument: common.config, loaded: loaded, place: place, command: command,
             systemd: systemd,
-            sandbox: sandbox, launcher: launcher)
+            sandbox: sandbox, launcher: launcher, confined: confined)
         service.serve()
         service.end()
+        confined?.forget()
         gateway.exportLastSpans(within: Self.lastSpans)
         gateway.close()
         events.info("stopped")

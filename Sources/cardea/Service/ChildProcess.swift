@@ -11,17 +11,21 @@ struct ChildProcess {
 
     enum Fault: Error, CustomStringConvertible {
         case cannotStart(String, Int32)
+        /// A step of its confinement, in words.
+        case cannotConfine(String, String)
         var description: String {
             switch self {
             case .cannotStart(let name, let code): "\(name): \(String(cString: strerror(code)))"
+            case .cannotConfine(let name, let reason): "\(name) cannot be confined: \(reason)"
             }
         }
     }
 
-    /// - Parameters:
-    ///   - command: a program, found in `PATH`, and its arguments.
-    ///   - secrets: variables of the environment that hold secrets of ours, which are none of the program's.
-    init(_ command: [String], withholding secrets: Set<String>) throws(Fault) {
+    /// A child that runs already.
+    init(process: pid_t) { self.process = process }
+
+    /// - Parameter command: a program, found in `PATH`, and its arguments.
+    init(_ command: [String], environment: ProgramEnvironment) throws(Fault) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -36,7 +40,7 @@ struct ChildProcess {
         var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
         defer { for word in words { free(word) } }
         words.append(nil)
-        var environment = Self.environment(withholding: secrets).map { strdup($0) as UnsafeMutablePointer<CChar>? }
+        var environment = environment.entries.map { strdup($0) as UnsafeMutablePointer<CChar>? }
         defer { for entry in environment { free(entry) } }
         environment.append(nil)
         var process: pid_t = 0
@@ -44,19 +48,6 @@ struct ChildProcess {
         let code = posix_spawnp(&process, command[0], nil, &attributes, words, environment)
         guard code == 0 else { throw .cannotStart(command[0], code) }
         self.process = process
-    }
-
-    /// Ours, without our own configuration and what is withheld.
-    private static func environment(withholding secrets: Set<String>) -> [String] {
-        var entries: [String] = []
-        var next = environ
-        while let entry = next.pointee {
-            let text = String(cString: entry)
-            let name = String(text.prefix { $0 != "=" })
-            if !name.hasPrefix("CARDEA_"), !secrets.contains(name) { entries.append(text) }
-            next += 1
-        }
-        return entries
     }
 
     /// A child of ours that has ended, left where it is; nil when none has.

@@ -29,6 +29,8 @@ struct Service {
     private var isStarted = false
     private let systemd: SystemdNotice?
     private let sandbox: Sandbox?
+    /// The program, where it is confined.
+    private let confined: ConfinedProgram?
     private var upgrade: Upgrade
     /// A reload was asked for while an upgrade was under way.
     private var isReloadOwed = false
@@ -50,13 +52,14 @@ struct Service {
     init(
         gateway: Gateway, waiter: SignalWaiter, argument: String?, loaded: LoadedConfiguration, place: ServedPlace,
         command: [String],
-        systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?
+        systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?, confined: ConfinedProgram?
     ) {
         upgrade = Upgrade(
             gateway: gateway, waiter: waiter, launcher: launcher, obstacle: Self.obstacle(command) ?? "no launcher",
             systemd: systemd,
             patience: UInt64(max(0, loaded.configuration.shutdown.takeover.wholeNanoseconds)))
         self.sandbox = sandbox
+        self.confined = confined
         self.command = command
         self.systemd = systemd
         nextSign = systemd?.watchdogInterval.map { SignalWaiter.now + $0 }
@@ -136,7 +139,11 @@ struct Service {
         tellReadiness(readiness)
         guard isReady, !command.isEmpty else { return false }
         do throws(ChildProcess.Fault) {
-            child = try ChildProcess(command, withholding: configuration.secretVariables)
+            child =
+                if let confined { try confined.start(configuration) } else {
+                    try ChildProcess(
+                        command, environment: ProgramEnvironment(withholding: configuration.secretVariables))
+                }
             events.info("program started", [LogField("program", .name(command[0]))])
             return false
         } catch {
@@ -215,6 +222,13 @@ struct Service {
             guard excess.isEmpty else {
                 throw ConfigurationFault(
                     reasons: ["restart needed: outside the sandbox: \(excess.joined(separator: ", "))"], files: files)
+            }
+            let outside = confined?.excess(of: loaded.configuration, serving: configuration) ?? []
+            guard outside.isEmpty else {
+                throw ConfigurationFault(
+                    reasons: [
+                        "restart needed: outside the confined program's network: \(outside.joined(separator: ", "))"
+                    ], files: files)
             }
             let done = try apply(loaded.configuration)
             configuration = loaded.configuration

@@ -1,0 +1,112 @@
+import Configuration
+import Glibc
+import Reactor
+
+/// The places that a confined program does not see: secrets, store, audit log and configuration. It runs as our user, whose files they are.
+struct CoveredPlaces {
+    private(set) var changes: [Confinement.Change] = []
+    /// Files that are covered alone, because their folder is the program's as well: where such a file is replaced by another, the program
+    /// sees the new one.
+    private(set) var inFoldersOfTheProgram: [String] = []
+
+    /// - Parameters:
+    ///   - files: not to be seen, as they are named.
+    ///   - folders: not to be seen with all below them.
+    ///   - alone: not to be seen, whatever else is in their folders.
+    ///   - kept: absolute paths that the program needs.
+    init(files: [String], folders: [String] = [], alone: [String] = [], keeping kept: [String]) {
+        var wholeFolders: Set<String> = []
+        var loneFiles: Set<String> = []
+        for folder in folders {
+            let place = FilePlace(folder)
+            wholeFolders.formUnion([place.standing, place.real])
+        }
+        for file in files {
+            let place = FilePlace(file)
+            // A link and its target: either may be swapped.
+            for path in Set([place.standing, place.real]) {
+                guard !Self.isFolder(path) else {
+                    wholeFolders.insert(path)
+                    continue
+                }
+                let folder = Self.folder(of: path)
+                if FileNeeds.isEverybodys(folder) || kept.contains(where: { Self.isInside($0, folder) }) {
+                    loneFiles.insert(path)
+                } else {
+                    wholeFolders.insert(folder)
+                }
+            }
+        }
+        // A folder that the program needs stays visible.
+        wholeFolders = wholeFolders.filter { folder in !kept.contains { Self.isInside($0, folder) } }
+        // A mount in a folder that is covered could not be made any more.
+        wholeFolders = wholeFolders.filter { folder in
+            !wholeFolders.contains { $0 != folder && Self.isInside(folder, $0) }
+        }
+        loneFiles = loneFiles.filter { file in !wholeFolders.contains { Self.isInside(file, $0) } }
+        inFoldersOfTheProgram = loneFiles.filter { !FileNeeds.isEverybodys(Self.folder(of: $0)) }.sorted()
+        for path in alone {
+            let place = FilePlace(path)
+            for path in [place.standing, place.real] where !Self.isFolder(path) {
+                if !wholeFolders.contains(where: { Self.isInside(path, $0) }) { loneFiles.insert(path) }
+            }
+        }
+        changes += Self.pins(above: wholeFolders.union(loneFiles)).map { .pin($0) }
+        changes += wholeFolders.sorted().map { .coverFolder($0) } + loneFiles.sorted().map { .coverFile($0) }
+    }
+
+    /// The folders above that our user could rename, from the top down: a name that is free could get other contents, and a changed
+    /// configuration is read again.
+    private static func pins(above paths: Set<String>) -> [String] {
+        var pins: Set<String> = []
+        for path in paths {
+            var folder = folder(of: path)
+            while folder != "/" {
+                let above = self.folder(of: folder)
+                if access(above, W_OK) == 0 { pins.insert(folder) }
+                folder = above
+            }
+        }
+        // A folder that is in another comes behind it.
+        return pins.sorted()
+    }
+
+    private static func folder(of path: String) -> String {
+        guard let end = path.lastIndex(of: "/"), end != path.startIndex else { return "/" }
+        return String(path[..<end])
+    }
+
+    private static func isInside(_ path: String, _ folder: String) -> Bool {
+        path == folder || folder == "/" || path.hasPrefix(folder + "/")
+    }
+
+    private static func isFolder(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+}
+
+extension CoveredPlaces {
+    /// - Parameters:
+    ///   - command: the program and its arguments: what they name by a path stays.
+    ///   - trust: the folder of the program's authorities.
+    init(_ loaded: LoadedConfiguration, command: [String], trust: TrustFolder, environment: (String) -> String?) {
+        let configuration = loaded.configuration
+        let hidden = configuration.hiddenFiles(environment: environment)
+        var kept = [FilePlace(".").real, FilePlace(trust.path).real]
+        for word in command where word.contains("/") {
+            let place = FilePlace(word)
+            kept += [place.standing, place.real]
+        }
+        if let program = command.first, !program.contains("/") {
+            for folder in environment("PATH")?.split(separator: ":") ?? [] where folder.hasPrefix("/") {
+                guard access("\(folder)/\(program)", X_OK) == 0 else { continue }
+                let place = FilePlace("\(folder)/\(program)")
+                kept += [place.standing, place.real]
+                break
+            }
+        }
+        self.init(
+            files: hidden.files + loaded.files.paths, folders: hidden.folders, alone: hidden.alone, keeping: kept)
+    }
+}

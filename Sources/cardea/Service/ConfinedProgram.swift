@@ -1,0 +1,141 @@
+import Configuration
+import DataPath
+import Gateway
+import Octets
+import Reactor
+import TLS
+import Telemetry
+
+/// The program of `cardea run --confine`: it reaches no network but the gateway's listeners, trusts the gateway's authority, and has
+/// placeholders in place of secrets (docs/how-to/confine-a-program.md).
+struct ConfinedProgram {
+    /// The listeners' sockets, inside of its network; none where the machine does not allow one.
+    let sockets: [HandedSocket]
+    /// The texts that it has in place of secrets, by variable.
+    let placeholders: [String: String]
+    private let command: [String]
+    private let space: ProgramSpace
+    private let trust: TrustFolder
+    private let proxy: ProxyPlace
+    private let places: CoveredPlaces
+    /// The addresses that were opened inside, as configured.
+    private let addresses: Set<String>
+
+    /// - Parameter space: of the process that waits to become the program.
+    /// - Throws: what the configuration lacks, or an address that cannot be had inside.
+    init(
+        _ command: [String], in space: ProgramSpace, _ loaded: LoadedConfiguration, environment: (String) -> String?
+    ) throws(GatewayFault) {
+        self.command = command
+        self.space = space
+        let configuration = loaded.configuration
+        proxy = try ProxyPlace(configuration)
+        placeholders = Dictionary(
+            uniqueKeysWithValues: configuration.callersVariables.map { ($0, Self.placeholder()) })
+        sockets = try space.open(configuration.listeners)
+        addresses = Set(sockets.map(\.address))
+        trust = try TrustFolder(
+            authorities: configuration.listeners.compactMap { $0.intercept?.ca }, environment: environment)
+        places = CoveredPlaces(loaded, command: command, trust: trust, environment: environment)
+    }
+
+    /// A text that nothing has to encode: letters, digits and `-`.
+    private static func placeholder() -> String {
+        "cardea-confined-" + Hexadecimal.encode(SystemRandom().bytes(16))
+    }
+
+    /// Says once what the program is kept from, and what it is not.
+    func tell(_ events: EventLog) {
+        switch space {
+        case .own:
+            events.info("program confined", [LogField("listeners", .name(addresses.sorted().joined(separator: ", ")))])
+            for file in places.inFoldersOfTheProgram {
+                events.warn(
+                    "file covered alone",
+                    [
+                        LogField("path", .name(file)),
+                        LogField(
+                            "advice",
+                            .name(
+                                "the program works in its folder, and would see a new file in its place; put it into a folder of its own"
+                            )),
+                    ])
+            }
+        case .everybodys(let reason):
+            events.warn(
+                "program not confined",
+                [
+                    LogField("reason", .name(reason)),
+                    LogField(
+                        "advice",
+                        .name(
+                            "the program is told of the proxy, and nothing keeps it from the network and from its user's files; --confine-strictly does not start then"
+                        )),
+                ])
+        }
+    }
+
+    /// Lets the program begin.
+    /// - Parameter configuration: the one that is served now.
+    func start(_ configuration: Configuration) throws(ChildProcess.Fault) -> ChildProcess {
+        var environment = ProgramEnvironment(
+            withholding: configuration.secretVariables, placeholders: placeholders)
+        proxy.tell(&environment)
+        if trust.hasAuthority { trust.tell(&environment) }
+        guard case .own(let confinement) = space else {
+            return try ChildProcess(command, environment: environment)
+        }
+        do throws(Confinement.Fault) {
+            try confinement.begin(
+                .init(environment: environment.entries, changes: places.changes, nothing: trust.nothing))
+        } catch {
+            throw error.isOfProgram ? .cannotStart(command[0], error.errno) : .cannotConfine(command[0], "\(error)")
+        }
+        return ChildProcess(process: confinement.process)
+    }
+
+    /// The listeners of another configuration that would have to be opened inside, which is too late; empty when it can be taken.
+    /// - Parameter serving: the configuration that is served now.
+    func excess(of next: Configuration, serving now: Configuration) -> [String] {
+        guard case .own = space else { return [] }
+        let open = Set(now.listeners.map { "\($0.address)" })
+        return next.listeners.map { "\($0.address)" }.filter { !$0.hasPrefix("unix:") && !open.contains($0) }
+    }
+
+    /// After the program's end.
+    func forget() { trust.remove() }
+}
+
+extension ConfinedProgram {
+    /// For `check --confine`: an error for what a start would refuse, a warning for what it would go without.
+    static func lacks(of configuration: Configuration, in space: ProgramSpace) -> [Diagnostic] {
+        let file = Mark(file: configuration.routes.first?.mark.file ?? "environment")
+        var diagnostics: [Diagnostic] = []
+        do throws(GatewayFault) { _ = try ProxyPlace(configuration) } catch {
+            diagnostics.append(Diagnostic(.error, "\(error)", at: file))
+        }
+        for listener in configuration.listeners {
+            if listener.mode == .forwardProxy, listener.intercept == nil {
+                diagnostics.append(
+                    Diagnostic(
+                        .warning,
+                        "listener '\(listener.name)' opens no TLS, so that https: requests of a confined program are refused or pass without a credential; 'cardea ca init' makes an authority for 'intercept'",
+                        at: listener.mark))
+            }
+            if case .unix = listener.address {
+                diagnostics.append(
+                    Diagnostic(
+                        .warning, "listener '\(listener.name)' is a unix socket, which a confined program cannot reach",
+                        at: listener.mark))
+            }
+        }
+        if case .everybodys(let reason) = space {
+            diagnostics.append(
+                Diagnostic(
+                    .warning,
+                    "this machine does not allow confinement (\(reason)): run --confine would only tell the program of the proxy",
+                    at: file))
+        }
+        return diagnostics
+    }
+}
