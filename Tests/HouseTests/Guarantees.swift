@@ -26,6 +26,7 @@ enum Guarantees {
         "no account is locked by us", "users are kept apart", "a placeholder opens nothing",
         "all that is received has a bound", "what changes something asks who you are", "a stolen store tells little",
         "the shared server forges nothing", "a refresh token is spent once", "an audit log shows its changes",
+        "a confined program holds no secret",
     ]
 
     /// - Returns: the guarantees in the page's order, and what is wrong with its form.
