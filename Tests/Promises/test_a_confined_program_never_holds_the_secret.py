@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from confined import API, GIT, MAPS, OPEN, SECRETS, USER, Confined
-from harness import ROOT, eventually, executable, free_port
+from harness import executable, free_port
 from s3_store import REGION, Store
 
 GREETING = "hello from afar\n"
