@@ -1,0 +1,292 @@
+/// Secrets in a text that comes piece by piece: each octet that belongs to one becomes `*`, so that the text keeps its length.
+///
+/// A secret is found in its own octets and in base 64 (either alphabet, with or without line breaks, alone or inside of a longer text that was
+/// encoded), and both as they are or behind escapes: `%2F` of URLs, `\/` and `\u002f` of JSON, `&#47;` of HTML, any of its octets in any of
+/// these. Other forms pass: hexadecimal digits, compressed, encrypted or reordered text, octets that others stand between.
+///
+/// Where the pieces begin and end makes no difference. Octets that may be the beginning of a secret are held until it is known whether they
+/// are, and with the last piece everything goes. The memory that held secrets is wiped.
+public struct Concealment: ~Copyable {
+    /// Octets of the shortest secret that is looked for: a shorter one would stand in texts by chance.
+    public static let shortest = 8
+    /// Octets of text over which one secret is followed; where it is not at its end there, what was followed is concealed.
+    public static let longest = 128 * 1024
+
+    private var words = ConcealedWords()
+    /// Octets that are held, behind those that went with the last piece.
+    private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private var gone = 0
+    private var end = 0
+    /// Words that may begin at the first octet that is held, and how far each was followed.
+    private var attempts: [Attempt] = []
+    /// Octets before this place belong to a secret.
+    private var maskEnd = 0
+    /// A text has cost more than a search may; everything is concealed from there on.
+    private var isOverwhelmed = false
+    /// Places at which secrets were found. What overlaps counts once.
+    public private(set) var found: UInt64 = 0
+
+    private struct Attempt {
+        var word: Int
+        var escapes: Escapes
+        /// Octets of the word that were found.
+        var matched = 0
+        /// Where in the text the next one is looked for.
+        var position: Int
+        /// How far a line break behind the last of them has come.
+        var lineBreak = LineBreak.none
+
+        enum LineBreak { case none, half, whole }
+    }
+
+    /// Looks for nothing yet.
+    public init() {}
+
+    deinit {
+        buffer.wipe()
+        buffer.deallocate()
+    }
+}
+
+// MARK: -
+
+extension Concealment {
+    /// Nothing is looked for.
+    public var isEmpty: Bool { words.list.isEmpty }
+
+    /// From here on the secret is looked for, unless it is shorter than `shortest`.
+    public mutating func add(_ secret: UnsafeRawBufferPointer) {
+        guard secret.count >= Self.shortest else { return }
+        words.add(secret)
+    }
+
+    /// Conceals in a whole text, where it lies.
+    /// - Precondition: nothing is held of a text that comes in pieces.
+    public mutating func conceal(_ text: UnsafeMutableRawBufferPointer) {
+        precondition(gone == end, "a text is still on its way")
+        guard !isEmpty, text.count >= Self.shortest else { return }
+        maskEnd = 0
+        _ = search(text, isLast: true)
+        maskEnd = 0
+    }
+
+    /// Takes the next piece of a text.
+    ///
+    /// - Parameter isLast: nothing follows, so nothing is held.
+    /// - Returns: the octets that can go on their way, which may be none; they stay where they are until the next call.
+    public mutating func take(_ piece: UnsafeRawBufferPointer, isLast: Bool) -> UnsafeMutableRawBufferPointer {
+        append(piece)
+        guard end > 0 else { return UnsafeMutableRawBufferPointer(start: nil, count: 0) }
+        let ready = search(UnsafeMutableRawBufferPointer(rebasing: buffer[..<end]), isLast: isLast)
+        gone = ready
+        maskEnd = max(0, maskEnd - ready)
+        for index in attempts.indices { attempts[index].position -= ready }
+        return UnsafeMutableRawBufferPointer(rebasing: buffer[..<ready])
+    }
+
+    /// Behind the octets that are held, which move to the front.
+    private mutating func append(_ piece: UnsafeRawBufferPointer) {
+        let held = end - gone
+        if buffer.count < held + piece.count {
+            let larger = UnsafeMutableRawBufferPointer.allocate(byteCount: held + max(piece.count, 512), alignment: 16)
+            larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[gone..<end]))
+            buffer.wipe()
+            buffer.deallocate()
+            buffer = larger
+        } else if gone > 0, held > 0 {
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[gone..<end]))
+        }
+        if !piece.isEmpty { UnsafeMutableRawBufferPointer(rebasing: buffer[held...]).copyMemory(from: piece) }
+        gone = 0
+        end = held + piece.count
+    }
+}
+
+// MARK: - The search
+
+extension Concealment {
+    /// - Returns: the place up to which the text is decided.
+    private mutating func search(_ text: UnsafeMutableRawBufferPointer, isLast: Bool) -> Int {
+        guard let base = text.baseAddress, !isEmpty else { return text.count }
+        let reader = UnsafeRawBufferPointer(text)
+        let beginnings = words.firstOctets
+        let count = text.count
+        // Of a text that was not made to be slow, few octets are looked at more than once or twice.
+        var patience = 64 * count + 1 << 20
+        var place = 0
+        if !attempts.isEmpty {
+            let earlier = attempts
+            attempts = []
+            for attempt in earlier { follow(attempt, from: 0, in: reader, isLast, &patience) }
+            if isOverwhelmed {
+                attempts = []
+            } else if attempts.isEmpty {
+                place = conceal(base, at: 0)
+            } else {
+                return 0
+            }
+        }
+        while place < count, !isOverwhelmed {
+            let octet = base.load(fromByteOffset: place, as: UInt8.self)
+            if beginnings[Int(octet)] != 0 {
+                begin(at: place, octet, in: reader, isLast, &patience)
+                if patience < 0 { isOverwhelmed = true }
+                if isOverwhelmed { break }
+                if !attempts.isEmpty { return place }
+            }
+            place = conceal(base, at: place)
+        }
+        if isOverwhelmed {
+            attempts = []
+            maskEnd = count
+            while place < count { place = conceal(base, at: place) }
+        }
+        return count
+    }
+
+    /// - Returns: the place behind.
+    @inline(__always)
+    private func conceal(_ base: UnsafeMutableRawPointer, at place: Int) -> Int {
+        if place < maskEnd { base.storeBytes(of: UInt8(ascii: "*"), toByteOffset: place, as: UInt8.self) }
+        return place &+ 1
+    }
+
+    /// Follows every word that may begin here.
+    private mutating func begin(
+        at place: Int, _ octet: UInt8, in text: UnsafeRawBufferPointer, _ isLast: Bool, _ patience: inout Int
+    ) {
+        let kind = Escapes(introducedBy: octet)
+        // Most beginnings end here: with an octet behind them that is none of the word's and writes none.
+        let following = place &+ 1 < text.count && kind.isEmpty ? text[place &+ 1] : nil
+        let mayWrite = following.map { !Escapes(introducedBy: $0).isEmpty || $0 == UInt8(ascii: "+") } ?? true
+        var next = words.first(octet)
+        while next > 0 {
+            let index = next &- 1
+            let word = words.list[index]
+            next = Int(word.next)
+            if !mayWrite, following != word.second { continue }
+            follow(Attempt(word: index, escapes: [], position: place), from: place, in: text, isLast, &patience)
+            for escapes in others(word, []) {
+                follow(
+                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast, &patience)
+            }
+        }
+        guard !kind.isEmpty else { return }
+        var first: UInt8?
+        switch WrittenOctets(text, at: place, kind) {
+        case .plain: return
+        case .open where isLast: return
+        case .open: break
+        case .escaped(let octets, _, _): first = UInt8(truncatingIfNeeded: octets)
+        }
+        if let first, words.first(first) <= 0 { return }
+        for index in words.list.indices where first == nil || words.list[index].first == first {
+            let word = words.list[index]
+            for escapes in word.holds.isEmpty ? Self.anyEscapes : others(word, kind) {
+                follow(
+                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast, &patience)
+            }
+        }
+    }
+
+    /// A word with an octet that introduces escapes may stand in a text that escapes in one way and has that octet as it is: then each way
+    /// is one to read it. All other words are read as they are until the first escape comes, and with all escapes from there on.
+    private func others(_ word: ConcealedWords.Word, _ kind: Escapes) -> [Escapes] {
+        guard !word.holds.isEmpty else { return [] }
+        return kind.isEmpty ? [.percent, .backslash, .ampersand, .all] : [kind, .all]
+    }
+
+    private static let anyEscapes: [Escapes] = [.all]
+
+    private mutating func follow(
+        _ first: Attempt, from start: Int, in text: UnsafeRawBufferPointer, _ isLast: Bool, _ patience: inout Int
+    ) {
+        var attempt = first
+        let word = words.list[attempt.word]
+        switch run(&attempt, word, in: text, isLast, &patience) {
+        case .none: break
+        case .whole: find(from: start, to: attempt.position)
+        case .open where attempt.position - start > Self.longest: isOverwhelmed = true
+        case .open: attempts.append(attempt)
+        case .escape:
+            attempt.escapes = .all
+            follow(attempt, from: start, in: text, isLast, &patience)
+        }
+    }
+
+    private mutating func find(from start: Int, to end: Int) {
+        if start >= maskEnd { found &+= 1 }
+        maskEnd = max(maskEnd, end)
+    }
+
+    private enum Outcome {
+        case none, whole, open
+        /// Not as it is, but perhaps behind the escape that begins here.
+        case escape
+    }
+
+    private func run(
+        _ attempt: inout Attempt, _ word: ConcealedWords.Word, in text: UnsafeRawBufferPointer, _ isLast: Bool,
+        _ patience: inout Int
+    ) -> Outcome {
+        guard let octets = words.memory, let base = text.baseAddress else { return .none }
+        let before = attempt.position
+        defer { patience -= attempt.position - before + 1 }
+        while attempt.matched < word.count {
+            guard attempt.position < text.count else { return isLast ? .none : .open }
+            let octet = base.load(fromByteOffset: attempt.position, as: UInt8.self)
+            let wanted = octets.load(fromByteOffset: word.start &+ attempt.matched, as: UInt8.self)
+            let kind = Escapes(introducedBy: octet)
+            if !kind.isEmpty, attempt.escapes.contains(kind) {
+                switch WrittenOctets(text, at: attempt.position, kind) {
+                case .plain: break
+                case .open where isLast: break
+                case .open: return .open
+                case .escaped(let written, let count, let length):
+                    guard isNext(written, count, &attempt, word, octets) else { return .none }
+                    attempt.position &+= length
+                    continue
+                }
+            }
+            if octet == wanted {
+                attempt.matched &+= 1
+                attempt.lineBreak = .none
+            } else if word.isBase64, mayBreak(octet, &attempt) {
+            } else if octet == UInt8(ascii: "+"), wanted == 0x20, attempt.escapes.contains(.percent) {
+                attempt.matched &+= 1
+            } else {
+                let isEscape = !kind.isEmpty || octet == UInt8(ascii: "+") && wanted == 0x20
+                return isEscape && attempt.escapes.isEmpty && word.holds.isEmpty ? .escape : .none
+            }
+            attempt.position &+= 1
+        }
+        return .whole
+    }
+
+    /// Whether the octets of an escape are those that come next in the word.
+    private func isNext(
+        _ written: UInt32, _ count: Int, _ attempt: inout Attempt, _ word: ConcealedWords.Word,
+        _ octets: UnsafeRawPointer
+    ) -> Bool {
+        if word.isBase64, count == 1, mayBreak(UInt8(truncatingIfNeeded: written), &attempt) { return true }
+        guard attempt.matched + count <= word.count else { return false }
+        for index in 0..<count {
+            let wanted = octets.load(fromByteOffset: word.start + attempt.matched + index, as: UInt8.self)
+            guard UInt8(truncatingIfNeeded: written >> UInt32(8 * index)) == wanted else { return false }
+        }
+        attempt.matched += count
+        attempt.lineBreak = .none
+        return true
+    }
+
+    /// Base 64 is often written in lines.
+    private func mayBreak(_ octet: UInt8, _ attempt: inout Attempt) -> Bool {
+        guard attempt.matched >= ConcealedWords.unbroken else { return false }
+        switch (octet, attempt.lineBreak) {
+        case (0x0D, .none): attempt.lineBreak = .half
+        case (0x0A, .none), (0x0A, .half): attempt.lineBreak = .whole
+        default: return false
+        }
+        return true
+    }
+}
