@@ -51,7 +51,7 @@ internal import Tokens
         facts.status.audit = AuditStatus(records: 1, hash: "00", dropped: 0, writing: true)
         facts.status.storeSize = StoreSizeStatus(databaseBytes: 1, logBytes: 1, rows: [("token", 1)])
         facts.status.issuers = [IssuerStatus(issuer: "https://i", breaker: .closed, pauses: 0)]
-        let plan = try MetricPlan(routes: ["hr"], identities: ["hr"], upstreams: ["http://u"])
+        let plan = try MetricPlan(routes: ["hr"], identities: ["hr"], upstreams: ["http://u"], concealing: [0])
         let board = MetricBoard()
         let block = board.adopt(plan.schema, writers: 1)[0]
         for family in [plan.requests, plan.incomplete, plan.problems] {

@@ -17,6 +17,7 @@ import Testing
         #expect(route.inject == .header(name: nil, value: nil, callerValue: .drop))
         #expect(route.headers == HeaderEdits(set: [], remove: []))
         #expect(route.host == .upstream && route.rewrite == Route.Rewrite(stripPrefix: nil, response: true))
+        #expect(route.answers == .pass)
         #expect(route.forwarded == nil && route.cacheControl == .private && !route.serverTiming)
         #expect(route.requestID == .pass && route.paths == .strict && route.http == .auto && !route.allowCleartext)
         #expect(
@@ -47,7 +48,7 @@ import Testing
                 audience: au, resource: re, realm: rl, host: caller,
                 inject: {header: X-T, value: "T {token}.", caller_value: {keep_as: X-K}},
                 headers: {set: {X-S: v}, remove: [X-R, X-Q]}, rewrite: {strip_prefix: /p, response: off},
-                forwarded: {fields: both, caller: address}, cache_control: pass, server_timing: on, request_id: send,
+                forwarded: {fields: both, caller: address}, cache_control: pass, answers: conceal, server_timing: on, request_id: send,
                 paths: raw, http: "2", allow_cleartext: true,
                 on_rejected: {statuses: [400, 599], methods: [PUT], replay: never, max_body: 2KiB,
                 large_body: probe_head, final: pass},
@@ -78,6 +79,7 @@ import Testing
         #expect(route.headers == HeaderEdits(set: [NamedValue(name: "X-S", value: "v")], remove: ["X-R", "X-Q"]))
         #expect(route.rewrite == Route.Rewrite(stripPrefix: "/p", response: false))
         #expect(route.forwarded == Route.Forwarded(fields: .both, caller: .address))
+        #expect(route.answers == .conceal)
         #expect(route.cacheControl == .pass && route.serverTiming && route.requestID == .send && route.paths == .raw)
         #expect(route.http == .http2 && route.allowCleartext)
         #expect(

@@ -20,14 +20,14 @@ import Testing
         ),
         ("to: http://h, use: none", []), ("to: https://h, proxy: \"http://p\"", []),
         (
-            "use: none, inject: {query: q}, scopes: [s], audience: a, resource: r, realm: m, cache_control: pass",
-            ["inject", "scopes", "audience", "resource", "realm", "cache_control"].map {
+            "use: none, inject: {query: q}, scopes: [s], audience: a, resource: r, realm: m, cache_control: pass, answers: conceal",
+            ["inject", "scopes", "audience", "resource", "realm", "cache_control", "answers"].map {
                 "\($0)? '\($0)' of \(place) has no effect with 'use: none'"
             }
         ),
         (
-            "use: b, inject: {query: q}, scopes: [s], audience: a, resource: r, realm: m, cache_control: pass",
-            ["inject", "scopes", "audience", "resource", "realm"].map {
+            "use: b, inject: {query: q}, scopes: [s], audience: a, resource: r, realm: m, answers: conceal, cache_control: pass",
+            ["inject", "scopes", "audience", "resource", "realm", "answers"].map {
                 "\($0)? '\($0)' of \(place) has no effect with a certificate"
             }
         ),
@@ -53,6 +53,12 @@ import Testing
             "headers: {set: {Cookie: x}}, inject: {cookie: k}",
             ["headers! 'headers' of \(place) edits 'Cookie', which identity 'a' writes"]
         ),
+        (
+            "answers: conceal, headers: {set: {accept-encoding: gzip}}",
+            ["headers! 'headers' of \(place) sets 'accept-encoding', which 'answers: conceal' decides"]
+        ),
+        ("answers: conceal, headers: {set: {accept: x}, remove: range}", []),
+        ("headers: {set: {accept-encoding: gzip}}", []),
         ("headers: {set: {Cookie: x}}", []), ("headers: {set: {Authorization: x}}, use: none", []),
         ("headers: {set: {Authorization: x}}, inject: {query: q}", []),
     ]

@@ -137,6 +137,7 @@ extension TreeDecoder {
         route.rewrite = rewrite(reader, place: place)
         route.forwarded = forwarded(reader)
         route.cacheControl = reader.word("cache_control")
+        route.answers = reader.word("answers")
         route.serverTiming = reader.boolean("server_timing")
         route.requestID = reader.word("request_id")
         route.paths = reader.word("paths")

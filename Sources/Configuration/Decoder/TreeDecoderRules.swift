@@ -29,7 +29,9 @@ extension TreeDecoder {
 
     private mutating func checkCredential(_ route: Route, _ reader: BlockReader, place: String) {
         guard case .identity = route.use else {
-            warnUnused(["inject", "scopes", "audience", "resource", "realm", "cache_control"], reader, "'use: none'")
+            warnUnused(
+                ["inject", "scopes", "audience", "resource", "realm", "cache_control", "answers"], reader, "'use: none'"
+            )
             return
         }
         // Behind a proxy nothing is loopback: the proxy reads it, and means its own.
@@ -43,7 +45,8 @@ extension TreeDecoder {
         guard let identity = identity(of: route) else { return }
         identity.scheme.check(route, reader, of: identity)
         guard type(of: identity.scheme).hasToken else {
-            return warnUnused(["inject", "scopes", "audience", "resource", "realm"], reader, "a certificate")
+            return warnUnused(
+                ["inject", "scopes", "audience", "resource", "realm", "answers"], reader, "a certificate")
         }
         let carrier = carrier(of: route, identity)
         if ReservedHeader.contains(carrier), case .header(nil, _, _) = route.inject {
@@ -90,6 +93,12 @@ extension TreeDecoder {
         }
         if route.requestID != .pass, let name = names.first(where: { $0.lowercased() == "x-request-id" }) {
             reader.refuse("headers", "edits '\(name)', which 'request_id' writes")
+        }
+        let asked = ["accept-encoding", "range", "if-range"]
+        if route.answers == .conceal,
+            let name = route.headers.set.map(\.name).first(where: { asked.contains($0.lowercased()) })
+        {
+            reader.refuse("headers", "sets '\(name)', which 'answers: conceal' decides")
         }
         let traced = ["traceparent", "tracestate"]
         if let name = route.headers.set.map(\.name).first(where: { traced.contains($0.lowercased()) }), isTracing {

@@ -60,6 +60,14 @@ public struct Route: Sendable, Equatable {
     /// The word that tells shared caches before us about answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
+    /// What becomes of a credential that an answer shows.
+    public enum Answers: String, Sendable, CaseIterable {
+        /// Answers pass as they come.
+        case pass
+        /// Its octets become `*`.
+        case conceal
+    }
+
     /// What becomes of `X-Request-Id`.
     public enum RequestID: String, Sendable, CaseIterable {
         /// It passes as the caller sent it.
@@ -144,6 +152,8 @@ public struct Route: Sendable, Equatable {
     public var forwarded: Forwarded?
     /// `cache_control`.
     public var cacheControl = CacheControl.private
+    /// `answers`: whether the route's credential is kept out of them.
+    public var answers = Answers.pass
     /// Whether answers carry our `Server-Timing`.
     public var serverTiming = false
     /// `request_id`.

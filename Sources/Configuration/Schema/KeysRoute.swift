@@ -45,6 +45,10 @@ extension Keys {
                 "Whether answers to requests that got a credential here keep out of shared caches before us, unless they say otherwise."
             ),
             KeySpec(
+                "answers", .words(Route.Answers.self),
+                "conceal keeps the route's credential from callers whose upstream shows it: in fields and bodies its octets become '*', also in base64, percent-encoded, or escaped as in JSON and HTML. Such a route asks for no Content-Encoding and answers 502 to one, asks for no ranges, and leaves HTTP for no other protocol."
+            ),
+            KeySpec(
                 "server_timing", .onOff, "Whether answers carry Server-Timing: token, connection, upstream.",
                 default: "off"),
             KeySpec(

@@ -60,6 +60,8 @@ public struct Fault: Error, Sendable, Equatable {
         case upstreamGarbage, upstreamUnproven, upstreamBigHead, upstreamTimeout, upstreamRefusedCredential,
             upstreamRedirectedToLogin
         case upstreamOffersNoUpgrade, loopDetected
+        /// The answer's body is in a coding, and the route has to look into it.
+        case upstreamEncoded
         /// The caller's credential authenticates a connection, and the one it would go out on is shared.
         case connectionShared
         // Us.
@@ -87,7 +89,7 @@ public struct Fault: Error, Sendable, Equatable {
         case .upstreamUnresolvable, .upstreamRefused, .upstreamConnectTimeout, .upstreamTLS, .upstreamClosed,
             .proxyRefused, .upstreamGarbage, .upstreamUnproven, .upstreamBigHead, .upstreamTimeout,
             .upstreamRefusedCredential,
-            .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .loopDetected, .connectionShared:
+            .upstreamRedirectedToLogin, .upstreamOffersNoUpgrade, .upstreamEncoded, .loopDetected, .connectionShared:
             .upstream
         case .tooManyWaiters, .tooManySubjects, .tooManyConnections, .upstreamBusy, .draining, .upgrading,
             .outOfMemory, .auditUnavailable, .internalFault:

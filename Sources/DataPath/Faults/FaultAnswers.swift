@@ -126,6 +126,9 @@ extension Fault {
             .init(502, "upstream-unproven", "The upstream did not prove who it is", "http_protocol_error")
         case .upstreamOffersNoUpgrade:
             .init(502, "upstream-offers-no-upgrade", "The upstream does not offer this upgrade", "http_upgrade_failed")
+        case .upstreamEncoded:
+            .init(
+                502, "upstream-encoded", "The upstream's answer cannot be looked into", "http_response_content_coding")
         case .upstreamBigHead:
             .init(502, "upstream-big-head", "The upstream's head is too large", "http_response_header_section_size")
         case .upstreamTimeout:

@@ -23,7 +23,7 @@ extension Fault.Kind {
             .subjectMissing,
             .subjectRefused, .callerTokenRefused, .proxyTokenRefused, .resourceMissing, .resourceDenied,
             .proxyRefused, .upstreamGarbage, .upstreamUnproven, .upstreamBigHead, .upstreamOffersNoUpgrade,
-            .loopDetected,
+            .upstreamEncoded, .loopDetected,
             .connectionShared:
             nil
         }

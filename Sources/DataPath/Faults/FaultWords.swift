@@ -68,6 +68,8 @@ extension Fault.Kind {
         case .upstreamClosed: "The upstream closed the connection before its answer was there."
         case .proxyRefused: "The HTTP proxy on the way to the upstream refused the connection."
         case .upstreamOffersNoUpgrade: "A WebSocket was asked for, and the upstream offers none over HTTP/2."
+        case .upstreamEncoded:
+            "The route has 'answers: conceal', and the answer has a Content-Encoding although none was asked for: nobody can look for the credential in it."
         case .upstreamGarbage: "The upstream's answer is not valid HTTP."
         case .upstreamUnproven:
             "The upstream, or the proxy on the way, did not prove with its answer that it knows what only it and the gateway can know."
@@ -152,6 +154,8 @@ extension Fault.Kind {
         case .upstreamOffersNoUpgrade: "Set http: auto or 1.1 on the route."
         case .upstreamUnproven:
             "Find out what stands between the gateway and the upstream, or answers in its place; the detail names what was missing."
+        case .upstreamEncoded:
+            "Have the upstream heed 'Accept-Encoding: identity', or give what is stored in a coding a route of its own."
         case .upstreamGarbage: "Look whether 'to' has the right scheme and port, and at the upstream's log."
         case .upstreamBigHead: "Raise limits.header_size."
         case .upstreamTimeout: "Look at the upstream; else raise timeouts.response or timeouts.idle of the route."

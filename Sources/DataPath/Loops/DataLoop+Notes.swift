@@ -11,6 +11,7 @@ extension DataLoop {
         var unproven = LogRate()
         var foreignHosts = LogRate()
         var incomplete = LogRate()
+        var concealed = LogRate()
     }
 
     /// - Parameters:
@@ -41,6 +42,17 @@ extension DataLoop {
                 LogField("listener", .name(listener.text)), LogField("host", .name(host)),
                 LogField("fault", .name(fault.kind.word)),
             ])
+    }
+
+    /// An upstream has shown a credential, which its caller does not get.
+    /// - Parameter count: places in one piece of an answer.
+    func noteConcealed(
+        _ count: UInt64, on route: RoutePlan, _ correlation: @autoclosure () -> [LogField]
+    ) {
+        self.count(for: route) { $0.concealed(route: route.index, count) }
+        events.log(
+            .info, "a credential was kept out of an answer", at: loop.now, within: &logRates.concealed,
+            [LogField("route", .name(route.name)), LogField("places", .count(Int64(clamping: count)))] + correlation())
     }
 
     /// A page that had its name lead here, or a name of ours that nobody has told.

@@ -13,6 +13,8 @@ package struct MetricPlan: Sendable {
     package var durations: [MetricHistogram] = []
     package var upstreamDurations: [MetricHistogram] = []
     package var replays: [(accepted: MetricCell, refused: MetricCell)] = []
+    /// By route; nil for a route that conceals nothing.
+    var concealed: [MetricCell?] = []
     package var lookups: [MetricCell] = []
     package var callers: MetricCell
     /// By identity.
@@ -22,7 +24,10 @@ package struct MetricPlan: Sendable {
     /// By upstream.
     var upstreams: [UpstreamCells] = []
 
-    package init(routes: [String], identities: [String] = [], upstreams: [String] = []) throws(MetricFault) {
+    /// - Parameter concealing: indices of the routes that keep their credential out of answers.
+    package init(
+        routes: [String], identities: [String] = [], upstreams: [String] = [], concealing: Set<Int> = []
+    ) throws(MetricFault) {
         let requestFamily = try schema.family(
             "cardea_requests_total", help: "Requests by route and status.", kind: .counter, labels: ["route", "code"],
             omitsZeros: true)
@@ -68,6 +73,13 @@ package struct MetricPlan: Sendable {
                     try schema.series(replayFamily, [route, "accepted"]),
                     try schema.series(replayFamily, [route, "refused"])
                 ))
+        }
+        let concealedFamily = try schema.family(
+            "cardea_concealed_total",
+            help: "Places in answers where a route with 'answers: conceal' kept its credential from the caller.",
+            kind: .counter, labels: ["route"])
+        for (index, route) in routes.enumerated() {
+            concealed.append(concealing.contains(index) ? try schema.series(concealedFamily, [route]) : nil)
         }
         for state in AccessRecord.CacheState.allCases {
             lookups.append(try schema.series(lookupFamily, ["\(state.word)"]))
@@ -135,6 +147,11 @@ package final class LoopMetrics: Sendable {
     /// An answer ended in its middle.
     func cut(route: Int?, by side: LogSide) {
         block.add(plan.incomplete[route ?? plan.incomplete.count - 1][Int(side.rawValue)])
+    }
+
+    /// - Parameter count: places in an answer.
+    func concealed(route: Int, _ count: UInt64) {
+        if let cell = plan.concealed[route] { block.add(cell, count) }
     }
 
     /// An answer was our own.

@@ -56,6 +56,7 @@ extension CallerConnection {
         if let route = exchange.route, exchange.request.minorVersion >= 1,
             status != 100 || exchange.request.expectsContinue
         {
+            if exchange.answer.concealment != nil { concealHead(of: upstream, length: length) }
             let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
             var cursor = OutputCursor(buffers.scratch)
             // Edited like any head: hop-by-hop fields of an interim answer are as little the caller's business.
@@ -136,6 +137,10 @@ extension CallerConnection {
         if exchange.caution.isProbe { return exchange.machine.on(.probed) }
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
+        if exchange.answer.concealment != nil {
+            guard !hidesBody(of: upstream) else { return .fault(Fault(.upstreamEncoded)) }
+            concealHead(of: upstream, length: exchange.answer.headLength)
+        }
         // An answer before the request was complete: what the caller still sends would be read as its next request.
         if !exchange.request.isComplete { exchange.request.keepsAlive = false }
         if exchange.answer.status == 101 { return relayUpgrade(of: route, from: upstream) }
@@ -172,7 +177,7 @@ extension CallerConnection {
         // The head and the body's first piece leave in one write.
         let hasBody = !exchange.answer.body.isComplete
         var piece = BodyReader.Step()
-        let raw = upstream.input
+        var raw = upstream.input
         do throws(ChunkFault) {
             if hasBody, raw.count > 0 { piece = try exchange.answer.body.next(raw) }
         } catch {
@@ -191,6 +196,7 @@ extension CallerConnection {
         {
             piece.ended = true
         }
+        if exchange.answer.concealment != nil { (raw, piece) = concealed(raw, piece) }
         isLastWrite = !exchange.request.keepsAlive && (piece.ended || isComplete)
         let sent =
             stream == nil
@@ -240,10 +246,11 @@ extension CallerConnection {
     private func relayBody(from upstream: UpstreamConnection) -> Exchange.Action? {
         guard !isCongested else { return Exchange.Action.none }
         if upstream.end > upstream.start {
-            let raw = upstream.input
+            var raw = upstream.input
             do throws(ChunkFault) {
-                let piece = try exchange.answer.body.next(raw)
+                var piece = try exchange.answer.body.next(raw)
                 upstream.start += piece.consumed
+                if exchange.answer.concealment != nil { (raw, piece) = concealed(raw, piece) }
                 isLastWrite = !exchange.request.keepsAlive && piece.ended
                 guard sendBody(raw, piece, framing: exchange.answer.framing, dropping: answerDrops)
                 else { return closing() }
@@ -263,7 +270,7 @@ extension CallerConnection {
         } else {
             upstream.start = 0
             upstream.end = 0
-            if exchange.answer.framing != .chunked,
+            if exchange.answer.framing != .chunked, exchange.answer.concealment == nil,
                 mayPass(
                     from: upstream, left: exchange.answer.body.opaque,
                     isAnnounced: exchange.answer.framing != .untilClose
@@ -325,7 +332,8 @@ extension CallerConnection {
         let end = BodyReader.Step(trailers: ByteRange(0..<trailers.count), ended: true)
         isLastWrite = !exchange.request.keepsAlive
         return trailers.withUnsafeBytes { raw in
-            sendBody(raw, end, framing: exchange.answer.framing, dropping: answerDrops)
+            let (octets, step) = concealed(raw, end)
+            return sendBody(octets, step, framing: exchange.answer.framing, dropping: answerDrops)
         }
     }
 

@@ -167,6 +167,8 @@ extension CallerConnection {
     // MARK: - Replay
 
     func prepareReplay(on route: RoutePlan) {
+        // Nobody could look into what a connection carries that has left HTTP.
+        if route.conceals { exchange.request.upgrades = false }
         exchange.machine.idempotent = isIdempotent()
         exchange.machine.body = exchange.request.framing == .none ? .none : .retained
         exchange.machine.replay = route.identity == nil ? .never : route.replay

@@ -102,6 +102,7 @@ extension CallerConnection {
         into cursor: inout OutputCursor
     ) throws(Fault) {
         let line = try credential(around: ready, of: route)
+        if route.conceals { try prepareConcealment(of: ready, as: line, on: route) }
         guard line.isEmpty || isAudited(on: route, generation: generation) else { throw .unaudited }
         composeHead(route: route, credential: line, asFields: asFields, into: &cursor)
     }

@@ -33,6 +33,8 @@ package final class RoutePlan: Sendable {
     let bindsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
     let secretName: [UInt8]
+    /// The credential is kept out of answers.
+    package let conceals: Bool
     /// The slot of a route whose access key is known from the configuration; nil for none and for challenge-driven identities.
     let slot: Slot?
     /// Where the end user comes from, where each has a token; then `slot` is of no token and names the users' key space.
@@ -77,7 +79,8 @@ package final class RoutePlan: Sendable {
         strictPaths: Bool, standing: Int = -1, replay: Exchange.ReplayPolicy, replayMethods: [[UInt8]], replayBody: Int,
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
-        tokenStub: TokenStubPlan? = nil, placeholders: PlaceholderPlan? = nil, usePlace: UInt16 = 0
+        tokenStub: TokenStubPlan? = nil, placeholders: PlaceholderPlan? = nil, usePlace: UInt16 = 0,
+        conceals: Bool = false
     ) {
         self.index = index
         self.number = number
@@ -116,12 +119,16 @@ package final class RoutePlan: Sendable {
         self.tokenStub = tokenStub
         self.placeholders = placeholders
         self.usePlace = usePlace
+        self.conceals = conceals
     }
 }
 
 extension RoutePlan {
     /// The route comes from the configuration; the others were made for a destination of a caller's choice.
     var isConfigured: Bool { index >= 0 }
+
+    /// The credential stands in `Cookie`, whether it is one cookie or a list of cookies.
+    var carriesCookies: Bool { secretName.elementsEqual("cookie".utf8) }
 
     private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
         -> [UInt8]

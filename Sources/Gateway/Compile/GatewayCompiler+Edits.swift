@@ -39,6 +39,7 @@ extension GatewayCompiler {
             }
         }
         if let plan { try place(route, plan, in: &edits) }
+        if plan != nil, route.answers == .conceal { askForPlainAnswers(&edits) }
         // The caller's token is for us. A proxy's caller brings it in a field that never passes.
         let isOrigin = route.listen.compactMap { listenersByName[$0] }.contains { $0.mode != .forwardProxy }
         if route.callers.token != nil, isOrigin, let field = FieldName("authorization") { edits.drop.insert(field) }
@@ -52,6 +53,13 @@ extension GatewayCompiler {
     }
 
     private static let traceFields = ["traceparent", "tracestate"]
+
+    /// Answers that can be looked into, and whole ones: in parts of it that come with several answers nobody could find a credential.
+    private func askForPlainAnswers(_ edits: inout RequestEdits) {
+        for field in ["range", "if-range"].compactMap({ FieldName($0) }) { edits.drop.insert(field) }
+        guard let field = FieldName("accept-encoding") else { return }
+        _ = edits.set(field, spelled: Array("Accept-Encoding".utf8), value: Array("identity".utf8))
+    }
 
     private func apply(
         _ own: SchemeEdits, of route: ConfiguredRoute, in edits: inout RequestEdits

@@ -96,7 +96,8 @@ struct GatewayCompiler {
         let metrics: MetricPlan
         do {
             metrics = try MetricPlan(
-                routes: routes.map(\.name), identities: identities.map(\.plan.name), upstreams: upstreams.map(\.origin))
+                routes: routes.map(\.name), identities: identities.map(\.plan.name), upstreams: upstreams.map(\.origin),
+                concealing: Set(routes.indices.filter { routes[$0].conceals }))
         } catch .tooManySeries {
             throw GatewayFault(
                 "more routes, identities and upstreams than can be counted (\(MetricSchema.maximumCells) counters)")
@@ -215,7 +216,8 @@ struct GatewayCompiler {
                 idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
                 halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
                 placeholders: placeholderPlan(of: route, carried),
-                usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0))
+                usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0,
+                conceals: carried != nil && route.answers == .conceal))
     }
 
     /// The settings of a route that decide for whom and for what a request is; routes with equal ones share a number.

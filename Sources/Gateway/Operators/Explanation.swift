@@ -192,6 +192,7 @@ extension Explanation {
         if let audience = kept.audience { key.append(("audience", audience.description)) }
         if let resource = kept.resource { key.append(("resource", resource.description)) }
         notes += identity.plan.handshake.explanation
+        if route.conceals { notes.append("answers that show the credential get there with '*' in its place") }
         switch route.subject?.source {
         case .header?:
             key.append(("subject", "by header " + String(decoding: route.subject?.field ?? [], as: UTF8.self)))

@@ -181,6 +181,10 @@ extension ResponseHead {
         section.containsAny(KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit)
     }
 
+    /// Leaves a field out of what is written of this head.
+    /// - Precondition: `index` is in `0..<fieldCount`.
+    public mutating func withhold(_ index: Int) { section.table[index].marks.insert(.nominated) }
+
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 }

@@ -117,6 +117,13 @@ struct OAMWebGateScheme: Scheme {
     // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
     var writtenFields: [String] { ["user-agent"] }
 
+    func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        guard route.answers == .conceal, !settings.stripCookies else { return }
+        keys.refuse(
+            "answers",
+            "is conceal, and 'strip_cookies: false' of identity '\(identity.name)' passes cookies of its session")
+    }
+
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
         try settings.service.requireReadable("service")
         return try OAMWebGateHandshake(settings)

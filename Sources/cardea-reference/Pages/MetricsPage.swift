@@ -8,7 +8,7 @@ enum MetricFamilies {
     static func all() throws -> [MetricDescription] {
         // Names that stand for those of a configuration; "-" is the route of requests that found none.
         let names = ["ROUTE", "IDENTITY", "UPSTREAM"]
-        let plan = try MetricPlan(routes: [names[0]], identities: [names[1]], upstreams: [names[2]])
+        let plan = try MetricPlan(routes: [names[0]], identities: [names[1]], upstreams: [names[2]], concealing: [0])
         let counted = plan.schema.descriptions(without: Set(names + ["-"]))
         let known = Set(counted.map(\.name))
         return (counted + ExposedFamily.allCases.map(\.description).filter { !known.contains($0.name) })

@@ -244,6 +244,9 @@ extension EventWords {
             ["side", "fault", "route", "status", "after_bytes", "upstream", "request_id", "trace"],
             "An answer ended in its middle, and not by the caller's doing.",
             do: "Look at the side that is named: the upstream, or the gateway's limits."),
+        info(
+            "a credential was kept out of an answer", ["route", "places", "request_id", "trace"],
+            "An upstream showed the credential of a route with 'answers: conceal'; the caller got '*' in its place."),
         warn(
             "a Host that is not served was asked for", ["host", "listener", "route", "key", "request_id", "trace"],
             "A caller that nothing but its place admits asked for a name that is not served: 421.",

@@ -1,0 +1,87 @@
+internal import HTTP1
+internal import HTTP2
+internal import Octets
+
+/// Keeping the credential of a request out of its answer (`answers: conceal`).
+extension CallerConnection {
+    /// Before a credential goes out. One that went out with the same request before, as with a replay, is looked for too.
+    ///
+    /// - Parameters:
+    ///   - ready: the identity's line.
+    ///   - line: what is put into the request.
+    /// - Throws: where the credential is too short to be told from other text.
+    func prepareConcealment(
+        of ready: UnsafeRawBufferPointer, as line: UnsafeRawBufferPointer, on route: RoutePlan
+    ) throws(Fault) {
+        guard let identity = route.identity, !line.isEmpty else { return }
+        let concealment = exchange.answer.concealment ?? AnswerConcealment()
+        exchange.answer.concealment = concealment
+        if identity.signs {
+            concealment.add(lines: line)
+        } else if ready.count >= identity.linePrefix + 2 {
+            concealment.add(UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)]))
+        } else {
+            concealment.add(lines: line)
+        }
+        if route.carriesCookies { concealment.add(cookies: line) }
+        guard !concealment.isEmpty else { throw .unconcealable }
+    }
+
+    /// Conceals in the fields of an answer, final or interim, and takes cookies out that carry a credential.
+    /// - Precondition: `data.responseHead` is this answer's, and nothing has to read it any more but what writes it.
+    func concealHead(of upstream: UpstreamConnection, length: Int) {
+        guard let concealment = exchange.answer.concealment, let block = upstream.block else { return }
+        let head = UnsafeMutableRawBufferPointer(rebasing: block[upstream.start..<(upstream.start + length)])
+        concealment.conceal(UnsafeMutableRawBufferPointer(rebasing: head[data.responseHead.reason.indices]))
+        for index in 0..<data.responseHead.fieldCount {
+            let field = data.responseHead[index]
+            if field.known == .setCookie, concealment.withholds(UnsafeRawBufferPointer(head)[field.value]) {
+                data.responseHead.withhold(index)
+            } else {
+                concealment.conceal(UnsafeMutableRawBufferPointer(rebasing: head[field.value.indices]))
+            }
+        }
+        noteConcealed(concealment)
+    }
+
+    /// Whether the body is in a coding, though none was asked for: nobody can look for a credential in it.
+    /// - Precondition: `data.responseHead` is this answer's.
+    func hidesBody(of upstream: UpstreamConnection) -> Bool {
+        guard !exchange.answer.body.isComplete else { return false }
+        // Over HTTP/2 the end of a body may have come that was never announced to be empty.
+        if let stream = upstream.stream, stream.isDrained, upstream.input.count == exchange.answer.headLength {
+            return false
+        }
+        for index in 0..<data.responseHead.fieldCount where data.responseHead[index].known == .contentEncoding {
+            let value = upstream.input[data.responseHead[index].value]
+            if !value.isEmpty, !value.matches("identity") { return true }
+        }
+        return false
+    }
+
+    /// The next piece of the body without the credential. It may be shorter than the piece that came, or empty.
+    func concealed(_ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step) -> (UnsafeRawBufferPointer, BodyReader.Step)
+    {
+        guard let concealment = exchange.answer.concealment else { return (raw, step) }
+        let passed = concealment.pass(raw, step)
+        noteConcealed(concealment)
+        return passed
+    }
+
+    private func noteConcealed(_ concealment: AnswerConcealment) {
+        let count = concealment.takeFound()
+        guard count > 0, let route = exchange.route else { return }
+        data.noteConcealed(count, on: route, correlationFields)
+    }
+}
+
+extension Fault {
+    /// The credential is so short that it stands in texts by chance.
+    fileprivate static var unconcealable: Fault {
+        Fault(
+            .identityMisconfigured,
+            detail:
+                "'answers: conceal' cannot keep a credential of fewer than \(Concealment.shortest) octets out of answers"
+        )
+    }
+}
