@@ -27,6 +27,7 @@ enum Guarantees {
         "all that is received has a bound", "what changes something asks who you are", "a stolen store tells little",
         "the shared server forges nothing", "a refresh token is spent once", "an audit log shows its changes",
         "a confined program holds no secret",
+        "a concealed credential does not come back",
     ]
 
     /// - Returns: the guarantees in the page's order, and what is wrong with its form.
