@@ -107,7 +107,7 @@ extension Concealment {
 extension Concealment {
     /// - Returns: the place up to which the text is decided.
     private mutating func search(_ text: UnsafeMutableRawBufferPointer, isLast: Bool) -> Int {
-        guard let base = text.baseAddress, !isEmpty else { return text.count }
+        guard let octets = text.baseAddress?.assumingMemoryBound(to: UInt8.self), !isEmpty else { return text.count }
         let reader = UnsafeRawBufferPointer(text)
         let beginnings = words.firstOctets
         let count = text.count
@@ -121,33 +121,38 @@ extension Concealment {
             if isOverwhelmed {
                 attempts = []
             } else if attempts.isEmpty {
-                place = conceal(base, at: 0)
+                place = conceal(octets, at: 0)
             } else {
                 return 0
             }
         }
         while place < count, !isOverwhelmed {
-            let octet = base.load(fromByteOffset: place, as: UInt8.self)
+            // Through most of a text there is nothing to do.
+            if place >= maskEnd {
+                while place < count, beginnings[Int(octets[place])] == 0 { place &+= 1 }
+                if place == count { break }
+            }
+            let octet = octets[place]
             if beginnings[Int(octet)] != 0 {
                 begin(at: place, octet, in: reader, isLast, &patience)
                 if patience < 0 { isOverwhelmed = true }
                 if isOverwhelmed { break }
                 if !attempts.isEmpty { return place }
             }
-            place = conceal(base, at: place)
+            place = conceal(octets, at: place)
         }
         if isOverwhelmed {
             attempts = []
             maskEnd = count
-            while place < count { place = conceal(base, at: place) }
+            while place < count { place = conceal(octets, at: place) }
         }
         return count
     }
 
     /// - Returns: the place behind.
     @inline(__always)
-    private func conceal(_ base: UnsafeMutableRawPointer, at place: Int) -> Int {
-        if place < maskEnd { base.storeBytes(of: UInt8(ascii: "*"), toByteOffset: place, as: UInt8.self) }
+    private func conceal(_ octets: UnsafeMutablePointer<UInt8>, at place: Int) -> Int {
+        if place < maskEnd { octets[place] = 0x2A }
         return place &+ 1
     }
 
