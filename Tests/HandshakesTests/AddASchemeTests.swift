@@ -152,7 +152,7 @@ struct DeskHandshake: Handshake {
             // A start without a file is `oauth2`.
             "Configuration/Syntax/ConfigurationSource.swift": ["oauth2"],
             // The schemes of HTTP (RFC 7617, RFC 7616, RFC 4559) have the same names; a proxy on the way asks for them, too.
-            "HTTP1/Credentials/BoundCredential.swift": ["negotiate"],
+            "HTTP1/Credentials/BoundCredential.swift": ["negotiate", "ntlm"],
             "Configuration/Schema/KeysIdentity.swift": ["digest"],
             "Configuration/Decoder/TreeDecoderProxy.swift": ["digest"],
             "DataPath/Callers/CallerConnection+Token.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],

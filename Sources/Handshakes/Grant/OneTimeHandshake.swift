@@ -31,7 +31,9 @@ public protocol OneTimeHandshake: Handshake {
 }
 
 extension OneTimeHandshake {
+    /// A scheme that does not say otherwise holds nothing itself.
     public func forget() {}
+    /// A scheme that does not say otherwise learns nothing from a refusal.
     public func noteRefusal() {}
 }
 
@@ -43,6 +45,7 @@ public struct OneTimeNeed: Sendable {
     /// is no TLS, or the scheme does not ask for a connection.
     public var serverEndPoint: [UInt8]?
 
+    /// Memberwise.
     public init(resource: String, serverEndPoint: [UInt8]? = nil) {
         self.resource = resource
         self.serverEndPoint = serverEndPoint
@@ -51,10 +54,12 @@ public struct OneTimeNeed: Sendable {
 
 /// The credential of one request.
 public struct OneTimeCredential: Sendable {
+    /// Sent once, to one server.
     public var secret: Secret
     /// Where it authenticates its connection, the exchange of tokens that it begins.
     public var negotiation: (any Negotiation)?
 
+    /// Memberwise.
     public init(_ secret: Secret, negotiation: (any Negotiation)? = nil) {
         self.secret = secret
         self.negotiation = negotiation

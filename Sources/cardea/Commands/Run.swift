@@ -64,7 +64,6 @@ struct Run: ParsableCommand {
         let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { takeover?.fail($0) }) {
             warnings.append($0)
         }
-        let configuration = loaded.configuration
         let confined: ConfinedProgram? = try space.map { space in
             do throws(GatewayFault) {
                 return try ConfinedProgram(
