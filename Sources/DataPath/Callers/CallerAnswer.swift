@@ -17,8 +17,6 @@ struct CallerAnswer: ~Copyable {
     var isPersistent = false
     /// The answer is held until its body has been seen.
     var look: AnswerLook?
-    /// The credentials that it must not show; nil where nothing is concealed.
-    var concealment: AnswerConcealment?
 
     @inline(__always) init() {}
 }

@@ -14,10 +14,8 @@ struct CallerExchange: ~Copyable {
     var caution = BodyCaution()
     var token = TokenWait()
     var answer = CallerAnswer()
-    /// The nonces that the request has met; nil until a server or a proxy asks for answers to them.
-    var nonces: RequestNonces?
-    /// Where the request's credential authenticates its connection.
-    var negotiation: UpstreamNegotiation?
+    /// Nil for nearly all requests.
+    private var rare: RareState?
 
     /// The tunnel of an exchange that has left HTTP.
     var tunnel: CallerConnection.TunnelState?
@@ -48,7 +46,39 @@ struct CallerExchange: ~Copyable {
         var wasSending = false
     }
 
+    /// The state that few requests have: one word to set and clear for all others, whatever there is of it.
+    private final class RareState {
+        var nonces: RequestNonces?
+        var negotiation: UpstreamNegotiation?
+        var concealment: AnswerConcealment?
+    }
+
     @inline(__always) init() {}
+
+    private mutating func rareState() -> RareState {
+        if let rare { return rare }
+        let made = RareState()
+        rare = made
+        return made
+    }
+
+    /// The nonces that the request has met; nil until a server or a proxy asks for answers to them.
+    var nonces: RequestNonces? {
+        get { rare?.nonces }
+        set { if newValue != nil || rare != nil { rareState().nonces = newValue } }
+    }
+
+    /// Where the request's credential authenticates its connection.
+    var negotiation: UpstreamNegotiation? {
+        get { rare?.negotiation }
+        set { if newValue != nil || rare != nil { rareState().negotiation = newValue } }
+    }
+
+    /// The credentials that the answer must not show; nil where nothing is concealed.
+    var concealment: AnswerConcealment? {
+        get { rare?.concealment }
+        set { if newValue != nil || rare != nil { rareState().concealment = newValue } }
+    }
 
     /// A loss of its connection before an answer could be made good by sending the request again.
     var canBeRepeated: Bool { machine.idempotent && (request.framing == .none || request.retainsBody) }

@@ -41,5 +41,6 @@ struct CallerRequest: ~Copyable {
     var isSentInChunks: Bool { framing == .chunked && gatheredLength == nil }
 
     /// The body, where the credential contains its digest.
+    var passing: PassingBody? { if case .passing(let body) = signed { body } else { nil } }
     var gathered: GatheredBody? { if case .whole(let body) = signed { body } else { nil } }
 }

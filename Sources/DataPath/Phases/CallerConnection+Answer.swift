@@ -56,7 +56,7 @@ extension CallerConnection {
         if let route = exchange.route, exchange.request.minorVersion >= 1,
             status != 100 || exchange.request.expectsContinue
         {
-            if exchange.answer.concealment != nil { concealHead(of: upstream, length: length) }
+            if exchange.concealment != nil { concealHead(of: upstream, length: length) }
             let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
             var cursor = OutputCursor(buffers.scratch)
             // Edited like any head: hop-by-hop fields of an interim answer are as little the caller's business.
@@ -137,7 +137,7 @@ extension CallerConnection {
         if exchange.caution.isProbe { return exchange.machine.on(.probed) }
         // The loop's scratch may have served other connections while this answer was held.
         data.restoreAnswer(of: upstream)
-        if exchange.answer.concealment != nil {
+        if exchange.concealment != nil {
             guard !hidesBody(of: upstream) else { return .fault(Fault(.upstreamEncoded)) }
             concealHead(of: upstream, length: exchange.answer.headLength)
         }
@@ -196,7 +196,7 @@ extension CallerConnection {
         {
             piece.ended = true
         }
-        if exchange.answer.concealment != nil { (raw, piece) = concealed(raw, piece) }
+        if exchange.concealment != nil { (raw, piece) = concealed(raw, piece) }
         isLastWrite = !exchange.request.keepsAlive && (piece.ended || isComplete)
         let sent =
             stream == nil
@@ -250,7 +250,7 @@ extension CallerConnection {
             do throws(ChunkFault) {
                 var piece = try exchange.answer.body.next(raw)
                 upstream.start += piece.consumed
-                if exchange.answer.concealment != nil { (raw, piece) = concealed(raw, piece) }
+                if exchange.concealment != nil { (raw, piece) = concealed(raw, piece) }
                 isLastWrite = !exchange.request.keepsAlive && piece.ended
                 guard sendBody(raw, piece, framing: exchange.answer.framing, dropping: answerDrops)
                 else { return closing() }
@@ -270,7 +270,7 @@ extension CallerConnection {
         } else {
             upstream.start = 0
             upstream.end = 0
-            if exchange.answer.framing != .chunked, exchange.answer.concealment == nil,
+            if exchange.answer.framing != .chunked, exchange.concealment == nil,
                 mayPass(
                     from: upstream, left: exchange.answer.body.opaque,
                     isAnnounced: exchange.answer.framing != .untilClose

@@ -14,8 +14,8 @@ extension CallerConnection {
         of ready: UnsafeRawBufferPointer, as line: UnsafeRawBufferPointer, on route: RoutePlan
     ) throws(Fault) {
         guard let identity = route.identity, !line.isEmpty else { return }
-        let concealment = exchange.answer.concealment ?? AnswerConcealment()
-        exchange.answer.concealment = concealment
+        let concealment = exchange.concealment ?? AnswerConcealment()
+        exchange.concealment = concealment
         if identity.signs {
             concealment.add(lines: line)
         } else if ready.count >= identity.linePrefix + 2 {
@@ -30,7 +30,7 @@ extension CallerConnection {
     /// Conceals in the fields of an answer, final or interim, and takes cookies out that carry a credential.
     /// - Precondition: `data.responseHead` is this answer's, and nothing has to read it any more but what writes it.
     func concealHead(of upstream: UpstreamConnection, length: Int) {
-        guard let concealment = exchange.answer.concealment, let block = upstream.block else { return }
+        guard let concealment = exchange.concealment, let block = upstream.block else { return }
         let head = UnsafeMutableRawBufferPointer(rebasing: block[upstream.start..<(upstream.start + length)])
         concealment.conceal(UnsafeMutableRawBufferPointer(rebasing: head[data.responseHead.reason.indices]))
         for index in 0..<data.responseHead.fieldCount {
@@ -62,7 +62,7 @@ extension CallerConnection {
     /// The next piece of the body without the credential. It may be shorter than the piece that came, or empty.
     func concealed(_ raw: UnsafeRawBufferPointer, _ step: BodyReader.Step) -> (UnsafeRawBufferPointer, BodyReader.Step)
     {
-        guard let concealment = exchange.answer.concealment else { return (raw, step) }
+        guard let concealment = exchange.concealment else { return (raw, step) }
         let passed = concealment.pass(raw, step)
         noteConcealed(concealment)
         return passed

@@ -127,6 +127,8 @@ extension CallerConnection {
     func prepareToBind(_ request: inout RequestToSign) {
         guard let upstream = exchange.upstream, let epoch = upstream.group.plan.boundTo else { return }
         request.serverEndPoint = upstream.serverEndPoint
+        // Its turn may have come in the line of those that wait, past every other look.
+        if !upstream.isOfItsIdentity { request.serverNonce = nil }
         guard request.serverNonce == nil || request.serverNonce?.uses == 0 else { return }
         upstream.knownNonce = nil
         upstream.binding = ConnectionBinding(epoch: epoch.now, until: .max)

@@ -200,7 +200,7 @@ extension CallerConnection {
     func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
         guard route.identity?.isTokenless == false else { return .unneeded }
         // Each request has its own, and the keeper alone can fetch it.
-        if let identity = route.identity, identity.isOneTime { return identity.bindsConnections ? .bound : .cold }
+        if route.identity?.isOneTime == true { return route.identity?.bindsConnections == true ? .bound : .cold }
         if route.subject != nil { return lookUpSubject(on: route) }
         if let slot = route.slot { return lookUp(slot) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)

@@ -196,7 +196,7 @@ extension CallerConnection {
             return
         }
         guard !exchange.caution.holds, !exchange.caution.isProbe else { return }
-        if let signed = exchange.request.signed, case .passing(let body) = signed { return pump(body, to: upstream) }
+        if exchange.request.signed != nil, let body = exchange.request.passing { return pump(body, to: upstream) }
         for _ in 0..<Self.rounds {
             guard !exchange.request.isComplete, !upstream.isCongested, !upstream.outputLost else { return }
             if exchange.request.bodyAt < end {

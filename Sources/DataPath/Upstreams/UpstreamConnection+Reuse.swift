@@ -42,7 +42,7 @@ extension UpstreamConnection {
     /// - Precondition: it is idle.
     func isFresh(forRequestOnce: Bool) -> Bool {
         let idle = loop.now - min(loop.now, idleSince)
-        return isOfItsIdentity && idle < min(group.plan.keepTimeout, keepLimit)
+        return idle < min(group.plan.keepTimeout, keepLimit)
             && (!forRequestOnce || idle <= group.plan.reuseTimeout)
     }
 

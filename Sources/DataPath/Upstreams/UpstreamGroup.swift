@@ -62,6 +62,8 @@ package final class UpstreamGroup {
         // Here and not only where a connection is made: a pool that is always warm must notice that its name has moved.
         if loop.now >= pool.names.nextDue { askForNames() }
         if tls.hasChanged(plan) { renewTLS() }
+        // The keeper's order to close those that are nobody's any more may be on its way.
+        if plan.boundTo != nil, pool.idle.contains(where: { !$0.isOfItsIdentity }) { closeIdle() }
         if !fresh, let connection = pool.takeIdle(once: once, of: owner, at: loop.now) {
             connection.takeUp(user)
             recount()
