@@ -1,7 +1,7 @@
 /// The texts by which a secret shows itself: its own octets, and the base 64 of them wherever they stand in a longer text that was encoded.
 /// Their memory is wiped before it is given back.
 struct ConcealedWords: ~Copyable {
-    /// One text, in `octets`.
+    /// A text, in `octets`.
     struct Word {
         let start: Int
         let count: Int

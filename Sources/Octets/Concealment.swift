@@ -4,7 +4,7 @@
 /// encoded), and both as they are or behind escapes: `%2F` of URLs, `\/` and `\u002f` of JSON, `&#47;` of HTML, any of its octets in any of
 /// these. Other forms pass: hexadecimal digits, compressed, encrypted or reordered text, octets that others stand between.
 ///
-/// Where the pieces begin and end makes no difference. Octets that may be the beginning of a secret are held until it is known whether they
+/// The edges of pieces make no difference. Octets that may be the beginning of a secret are held until it is known whether they
 /// are, and with the last piece everything goes. The memory that held secrets is wiped.
 public struct Concealment: ~Copyable {
     /// Octets of the shortest secret that is looked for: a shorter one would stand in texts by chance.
@@ -31,7 +31,7 @@ public struct Concealment: ~Copyable {
         var escapes: Escapes
         /// Octets of the word that were found.
         var matched = 0
-        /// Where in the text the next one is looked for.
+        /// The place in the text from which the next one is looked for.
         var position: Int
         /// How far a line break behind the last of them has come.
         var lineBreak = LineBreak.none
@@ -84,7 +84,7 @@ extension Concealment {
         return UnsafeMutableRawBufferPointer(rebasing: buffer[..<ready])
     }
 
-    /// Behind the octets that are held, which move to the front.
+    /// Adds octets behind those that are held, which move to the front.
     private mutating func append(_ piece: UnsafeRawBufferPointer) {
         let held = end - gone
         if buffer.count < held + piece.count {
@@ -111,7 +111,7 @@ extension Concealment {
         let reader = UnsafeRawBufferPointer(text)
         let beginnings = words.firstOctets
         let count = text.count
-        // Of a text that was not made to be slow, few octets are looked at more than once or twice.
+        // Few octets are looked at more than once or twice in a text that was not made to be slow.
         var patience = 64 * count + 1 << 20
         var place = 0
         if !attempts.isEmpty {

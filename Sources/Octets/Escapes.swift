@@ -26,7 +26,7 @@ struct Escapes: OptionSet {
     }
 }
 
-/// What stands at one place of a text that is read with some kinds of escapes.
+/// The symbol at one place of a text that is read with some kinds of escapes.
 enum WrittenOctets {
     /// An octet that stands for itself.
     case plain

@@ -46,7 +46,7 @@ import Testing
         scene.answer(ticket, .once(line(token), negotiation: negotiation))
     }
 
-    /// One whole exchange on the connection.
+    /// A whole exchange on the connection.
     private static func exchange(_ scene: Scene, _ token: String, path: String = "/a/", on upstream: Int) throws {
         let caller = scene.call(Wire.get(path))
         try grant(scene, token)
@@ -151,7 +151,7 @@ import Testing
         #expect(scene.keeper.negotiations.count == UpstreamNegotiation.mostTokens && caller.receivedCount == 0)
         scene.upstreams[0].send(Self.answer(401, "dHdv"))
         scene.settle()
-        // It is a refusal like any other now.
+        // The answer is a refusal like any other now.
         #expect(scene.keeper.negotiations.count == UpstreamNegotiation.mostTokens)
         scene.answer(try #require(scene.keeper.challenges.last?.ticket), .final)
         #expect(caller.status == 502)
@@ -279,7 +279,7 @@ import Testing
         scene.upstreams[2].send(Wire.ok())
         scene.settle()
         #expect(bare.status == 200)
-        // Each of them has its own again.
+        // Either identity has its own connection again.
         try Self.exchange(scene, "dGhyZWU=", on: 0)
         try Self.exchange(scene, "Zm91cg==", path: "/b/", on: 1)
         #expect(scene.upstreams.count == 3)

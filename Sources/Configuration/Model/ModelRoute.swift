@@ -60,7 +60,7 @@ public struct Route: Sendable, Equatable {
     /// The word that tells shared caches before us about answers to requests that got a credential here.
     public enum CacheControl: String, Sendable, CaseIterable { case `private`, pass }
 
-    /// What becomes of a credential that an answer shows.
+    /// The treatment of a credential that an answer shows.
     public enum Answers: String, Sendable, CaseIterable {
         /// Answers pass as they come.
         case pass

@@ -68,7 +68,7 @@ struct CallerExchange: ~Copyable {
         set { if newValue != nil || rare != nil { rareState().nonces = newValue } }
     }
 
-    /// Where the request's credential authenticates its connection.
+    /// The authentication of the connection by the request that is on it; nil where its credential vouches for requests.
     var negotiation: UpstreamNegotiation? {
         get { rare?.negotiation }
         set { if newValue != nil || rare != nil { rareState().negotiation = newValue } }

@@ -61,7 +61,7 @@ extension AnswerConcealment {
         }
     }
 
-    /// Where a token is a user and a password in base 64 (RFC 7617), the two are looked for as well, and the password alone.
+    /// Of a token that is a user and a password in base 64 (RFC 7617), the two are looked for as well, and the password alone.
     private func addPassword(in token: UnsafeRawBufferPointer) {
         let plain = UnsafeMutableRawBufferPointer.allocate(byteCount: token.count, alignment: 1)
         defer {
@@ -114,7 +114,7 @@ extension AnswerConcealment {
 }
 
 extension Slice<UnsafeRawBufferPointer> {
-    /// Without blanks, line ends and quotes at its edges.
+    /// The text without blanks, line ends and quotes at its edges.
     fileprivate var trimmed: UnsafeRawBufferPointer {
         var rest = self
         while let first = rest.first, first <= 0x20 || first == 0x22 { rest = rest.dropFirst() }

@@ -282,7 +282,7 @@ package struct Exchange: ~Copyable {
 
     /// A connection was lost while its request waited for it, or for the credential that is made for it.
     private mutating func lostBeforeRequest(_ fault: Fault) -> Action {
-        // Where there was none yet, nobody can be reached.
+        // A loss before there was a connection means that nobody can be reached.
         let hadConnection = isBound && (phase == .waiting || credential != .awaitsConnection)
         guard hadConnection else { return phase == .waiting ? .none : end(with: fault) }
         // A server that ends each connection in that time is not tried for ever.
@@ -318,7 +318,7 @@ package struct Exchange: ~Copyable {
         }
     }
 
-    /// What was obtained for a connection is lost with it.
+    /// The credential that was obtained for a connection is lost with it.
     private mutating func connectAnew() -> Action {
         if isBound { credential = .awaitsConnection }
         phase = .connecting

@@ -22,7 +22,7 @@ final class PassingBody {
 
     deinit { if let memory { buffers.give(memory) } }
 
-    /// What may go out.
+    /// The octets that may go out.
     var ready: UnsafeRawBufferPointer {
         guard let memory else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(rebasing: memory[start..<signed])

@@ -1,10 +1,10 @@
 /// The body of a request whose credential covers it, in one of three ways.
 enum SignedBody {
-    /// All of it has to be there before the head is signed.
+    /// The whole body has to be there before the head is signed.
     case whole(GatheredBody)
-    /// It passes, and the signatures in it are replaced.
+    /// The body passes, and the signatures in it are replaced.
     case passing(PassingBody)
-    /// It passes as it came: its form is covered, and nothing in it.
+    /// The body passes as it came: its form is covered, and nothing in it.
     case untouched
 
     /// Octets of a body that passes which are kept for a request that is sent again, where its route keeps as many: routes that sign whole

@@ -56,7 +56,7 @@ extension CallerConnection {
     func respond(status: Int, closes: Bool, fault: Fault.Kind?, _ message: (Bool) -> [UInt8]) {
         guard stage != .closed, stage != .closing else { return }
         guard !isRedirected else { return close() }
-        // Where the credential for it could not be had, nothing was sent on it; after that its answer would be the next request's.
+        // A connection whose credential could not be had is untouched; after a request its answer would be the next one's.
         if exchange.machine.credential == .awaitsConnection, let upstream = exchange.upstream { giveBack(upstream) }
         releaseUpstream(reusable: false)
         leaveDesk()

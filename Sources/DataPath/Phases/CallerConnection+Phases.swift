@@ -167,7 +167,7 @@ extension CallerConnection {
     // MARK: - Replay
 
     func prepareReplay(on route: RoutePlan) {
-        // Nobody could look into what a connection carries that has left HTTP.
+        // A connection that has left HTTP carries octets that nobody could look into.
         if route.conceals { exchange.request.upgrades = false }
         exchange.machine.idempotent = isIdempotent()
         exchange.machine.body = exchange.request.framing == .none ? .none : .retained

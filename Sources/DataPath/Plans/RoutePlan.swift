@@ -189,9 +189,9 @@ package final class IdentityPlan: Sendable {
     package let isTokenless: Bool
     /// Its credentials are good for one request; nothing of them is in the hot cache.
     let isOneTime: Bool
-    /// They authenticate the connection that they go out on.
+    /// Its credentials authenticate the connection that they go out on.
     package let bindsConnections: Bool
-    /// What answers its challenge goes out on the connection that brought it.
+    /// The answer to a challenge goes out on the connection that brought it.
     let answersInPlace: Bool
     /// Tells of such connections which of them count.
     package let connections: ConnectionEpoch

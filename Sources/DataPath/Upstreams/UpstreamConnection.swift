@@ -460,7 +460,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         expectNothing()
     }
 
-    /// It has waited for its request's credential as idle ones wait for a request.
+    /// The connection has waited for its request's credential as idle ones wait for a request.
     func countAsPooled() { isPooled = true }
 
     /// The hash of the server's certificate that channels are bound by; nil where there is none.

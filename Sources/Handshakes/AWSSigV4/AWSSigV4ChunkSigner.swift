@@ -17,9 +17,9 @@ final class AWSSigV4ChunkSigner: BodySigner {
     private var previous: [UInt8]
 
     private var state = State.line
-    /// Where the next octet to read is, counted from the first that is held, which is the first of a chunk's line.
+    /// The place of the next octet to read, counted from the first that is held, which is the first of a chunk's line.
     private var position = 0
-    /// Where the signature of the chunk stands.
+    /// The place of the chunk's signature.
     private var signatureAt = 0
     /// Octets of the chunk's data that are still to come.
     private var left = 0

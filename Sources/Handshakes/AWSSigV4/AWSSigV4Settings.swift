@@ -11,9 +11,9 @@ struct AWSSigV4Settings: Sendable, Equatable {
     var service: String?
     /// nil: the caller's own signature or the upstream's host says it.
     var region: String?
-    /// Those that a caller may choose by its own signature; empty: none.
+    /// The names that a caller may choose by its own signature; empty: none.
     var services: [String] = []
-    /// Those that a caller may choose by its own signature; empty: none.
+    /// The names that a caller may choose by its own signature; empty: none.
     var regions: [String] = []
     var payload = Payload.signed
     var hasSessionToken = false

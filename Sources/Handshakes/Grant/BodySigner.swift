@@ -20,7 +20,7 @@ public protocol BodySigner: AnyObject {
     func end() throws(BodyFault)
 }
 
-/// Why a body cannot be signed while it passes. Its caller is told the reason.
+/// The reason why a body cannot be signed while it passes. Its caller is told.
 public struct BodyFault: Error, Sendable, Equatable {
     /// A clause for a sentence, without a value of the request.
     public var reason: String

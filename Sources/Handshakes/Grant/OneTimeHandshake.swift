@@ -37,9 +37,9 @@ extension OneTimeHandshake {
     public func noteRefusal() {}
 }
 
-/// What a credential for one request is wanted for.
+/// The server and the connection that a credential for one request is wanted for.
 public struct OneTimeNeed: Sendable {
-    /// As the handshake named it.
+    /// The name that the handshake gave it.
     public var resource: String
     /// The hash of the server's certificate on the connection that the request goes out on (`tls-server-end-point`, RFC 5929 §4); nil where there
     /// is no TLS, or the scheme does not ask for a connection.
@@ -56,7 +56,7 @@ public struct OneTimeNeed: Sendable {
 public struct OneTimeCredential: Sendable {
     /// Sent once, to one server.
     public var secret: Secret
-    /// Where it authenticates its connection, the exchange of tokens that it begins.
+    /// The exchange of tokens that it begins, where it authenticates its connection.
     public var negotiation: (any Negotiation)?
 
     /// Memberwise.

@@ -59,7 +59,7 @@ public struct RequestToSign: Sendable {
     public var headers: [(name: String, value: String)]
     /// The caller's own fields of the signer's `readFields`, as they came.
     public var received: [(name: String, value: String)] = []
-    /// It goes out in the place of the caller's own request, to see how it would be answered, and has no body.
+    /// A request in the place of the caller's own, to see how that would be answered; it has no body.
     public var isProbe = false
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
     public var bodyDigest: [UInt8]?

@@ -37,7 +37,7 @@ struct NTLMAnswer {
         return (0..<8).map { UInt8(truncatingIfNeeded: ticks >> (8 * $0)) }
     }
 
-    /// What the server said of itself, and what we say of the connection: both are covered by the proof.
+    /// The server's facts of itself and ours of the connection, which the proof covers.
     private static func pairs(
         _ told: [NTLMPair], _ service: String?, _ serverEndPoint: [UInt8]?, hasCode: Bool
     ) -> [NTLMPair] {

@@ -49,6 +49,6 @@ struct NTLMSettings: Sendable, Equatable {
 enum NTLMWord: String, CaseIterable, Sendable {
     case ntlm, negotiate
 
-    /// As it is written in a field.
+    /// The word as a field has it.
     var written: String { self == .ntlm ? "NTLM" : "Negotiate" }
 }

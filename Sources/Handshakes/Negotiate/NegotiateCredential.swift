@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The tickets of one identity, for each server of its own.
 ///
-/// What may ask a KDC and what does not are kept apart, since a KDC that is silent blocks a call for half a minute. Tickets are published once
+/// Calls that may ask a KDC are kept apart from those that do not, since a silent KDC blocks a call for half a minute. Tickets are published once
 /// the ticket for their server is among them, so that a token of them asks nobody: those have a thread of their own. All else waits for
 /// three threads, one job of an identity at a time, and all renewals are one job at a time: MIT renews no credential that is held, so that
 /// another one is acquired when half of its life is over, beside the requests, which go on with the one that is there. What has found a KDC
@@ -199,7 +199,7 @@ final class NegotiateCredential: Sendable {
         Self.asking.submit(key: "renewals", within: Self.rest) {
             Result { () throws(GSSFault) in try self.acquire(for: want, anew: true).lifetime }
         } completion: { outcome in
-            // What was had has taken the place of what there was. Otherwise that is good for a while yet.
+            // New tickets have taken the place of the old ones. Otherwise these are good for a while yet.
             if case .done(.success) = outcome { return }
             self.state.withLock { state in
                 state.tickets[want.purpose]?.isRenewing = false

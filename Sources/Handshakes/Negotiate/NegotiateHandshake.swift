@@ -65,7 +65,7 @@ struct NegotiateHandshake: OneTimeHandshake {
     /// Takes in a token of the server.
     func advance(_ initiator: GSSInitiator, with token: [UInt8]) async throws(GrantFailure) -> GSSInitiator.Step {
         do throws(GSSFault) { return try await credential.advance(initiator, with: token, within: patience) } catch {
-            // Whatever it says, it is the server that says it: no KDC has had a part in it.
+            // The server alone says so, whatever it says: no KDC has had a part in it.
             guard error.kind != .tooLate else { throw .timedOut(step: "proof") }
             throw .issuerAnswerInvalid(reason: error.message)
         }

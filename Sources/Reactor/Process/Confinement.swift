@@ -41,7 +41,7 @@ public final class Confinement: Sendable {
 
     /// The child's last orders: the program's environment, `NAME=value` each, and what it does not see. Paths are absolute, without links.
     public struct Orders: Sendable {
-        /// All that the program finds in its environment.
+        /// The variables that the program finds in its environment.
         public var environment: [String]
         /// Made in this order. Paths that are not there are passed over.
         public var changes: [Change]

@@ -32,7 +32,7 @@ extension TrustFolder {
 }
 
 extension ProgramEnvironment {
-    /// Behind those that are there: of two, the last counts.
+    /// Adds behind those that are there: of two, the last counts.
     fileprivate mutating func addJavaOptions(_ options: [String]) {
         let before = self["JAVA_TOOL_OPTIONS"].map { [$0] } ?? []
         self["JAVA_TOOL_OPTIONS"] = (before + options).joined(separator: " ")
