@@ -88,6 +88,8 @@ def test_tomcat(gateway, tmp_path, algorithms, word):
         for _ in range(4):
             answer = gateway.get("/page.txt")
             assert (answer.status, answer.body) == (200, b"the page"), (answer, gateway.text(), server.asked())
+        # A request is logged behind its answer.
+        eventually(lambda: len(server.asked()) >= 5, what="the log")
         asked = server.asked()
         assert [status for status, _ in asked] == ["401"] + ["200"] * 4
         assert all(f"algorithm={word}" in field for _, field in asked[1:]), asked
