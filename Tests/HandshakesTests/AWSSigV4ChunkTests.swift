@@ -399,7 +399,7 @@ private struct Relay {
         #expect(try both.scope(at: "h", of: caller) == ("s3", "eu-west-1"))
         // A caller that signs nothing means what its host names.
         #expect(try both.scope(at: "sqs.eu-west-1.amazonaws.com", of: nil) == ("sqs", "eu-west-1"))
-        // What a caller signs for comes before what its host names.
+        // The scope that a caller signs for comes before the one that its host names.
         #expect(try both.scope(at: "sqs.eu-west-1.amazonaws.com", of: caller) == ("s3", "eu-west-1"))
         for (lists, host, caller) in [
             (both, "h", nil), (both, "sqs.us-east-1.amazonaws.com", nil), (both, "sts.eu-west-1.amazonaws.com", nil),
@@ -409,7 +409,7 @@ private struct Relay {
             let fault = #expect(throws: SigningFault.self) { try lists.scope(at: host, of: caller) }
             #expect(fault?.isCallers == true)
         }
-        // One of the two may be written.
+        // Either list may be written without the other.
         var half = settings(["s3"], [])
         half.region = "us-east-1"
         #expect(try half.scope(at: "h", of: caller) == ("s3", "us-east-1"))

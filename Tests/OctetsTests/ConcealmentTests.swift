@@ -2,7 +2,7 @@ import Testing
 
 @testable import Octets
 
-/// What is found of a secret, however it is written and however the text is split.
+/// Secrets are found, however they are written and however the text is split.
 @Suite struct ConcealmentTests {
     private static let secret = Array("tok3n/with+both==of~them".utf8)
     private static let mask = UInt8(ascii: "*")
@@ -170,7 +170,7 @@ import Testing
         #expect(result.suffix(1000).allSatisfy { $0 == Self.mask })
     }
 
-    /// What is held of an answer has a bound, whatever its upstream knows of the secret.
+    /// The octets that are held of an answer have a bound, whatever its upstream knows of the secret.
     @Test func whatIsHeldIsBounded() {
         let secret = (0..<30_000).map { UInt8(0x41 + $0 * $0 % 23) }
         let text = Array(Self.escaped(secret) { "\\u00" + Self.hexadecimal($0) }.utf8)
@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    /// Of few different octets, so that beginnings of secrets are frequent.
+    /// A text of few different octets, so that beginnings of secrets are frequent.
     private static func randomText(_ random: inout SystemRandomNumberGenerator) -> (text: [UInt8], secrets: [[UInt8]]) {
         let alphabet = Array(["ab%", "ab\\", "a&;b", "abA+ ", "xyzäö", "0aF%25"].randomElement(using: &random)!.utf8)
         let secrets = (0..<Int.random(in: 1...2, using: &random)).map { _ in

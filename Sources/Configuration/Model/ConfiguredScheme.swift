@@ -20,8 +20,6 @@ package protocol ConfiguredScheme: Sendable {
     static var hasToken: Bool { get }
     /// Shown by every connection of a route that uses the identity.
     var certificates: [ClientKeyFiles] { get }
-    /// Whether its credential authenticates the connection that it goes out on, so that nothing else may follow there.
-    var bindsConnections: Bool { get }
     /// Files and folders that a library reads for it, beside its secrets.
     func files(environment: (String) -> String?) -> [String]
     /// The lifetime of a token whose issuer names none; nil: as for all.
@@ -88,7 +86,6 @@ extension ConfiguredScheme {
     package static var isExchangeable: Bool { false }
     package static var hasToken: Bool { true }
     package var certificates: [ClientKeyFiles] { [] }
-    package var bindsConnections: Bool { false }
     package func files(environment: (String) -> String?) -> [String] { [] }
     package static var defaultLifetime: Duration? { nil }
     package var isChallengeDriven: Bool { false }

@@ -61,7 +61,7 @@ extension AnswerConcealment {
         }
     }
 
-    /// Of a token that is a user and a password in base 64 (RFC 7617), the two are looked for as well, and the password alone.
+    /// User and password are looked for as well, and the password alone, where the token is both in base64 (RFC 7617).
     private func addPassword(in token: UnsafeRawBufferPointer) {
         let plain = UnsafeMutableRawBufferPointer.allocate(byteCount: token.count, alignment: 1)
         defer {

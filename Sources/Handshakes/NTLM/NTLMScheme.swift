@@ -7,7 +7,6 @@ struct NTLMScheme: Scheme {
 
     let settings: NTLMSettings
     var sendsPassword: Bool { true }
-    var bindsConnections: Bool { true }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NTLMSettings(keys) }
 

@@ -109,7 +109,7 @@ final class NegotiateCredential: Sendable {
             }
         }
         return try await ask(for: want.purpose, within: patience) { () throws(GSSFault) in
-            try self.acquire(for: want).token
+            try self.acquire(for: want)
         }
     }
 
@@ -197,7 +197,7 @@ final class NegotiateCredential: Sendable {
         }
         guard isDue else { return }
         Self.asking.submit(key: "renewals", within: Self.rest) {
-            Result { () throws(GSSFault) in try self.acquire(for: want, anew: true).lifetime }
+            Result { () throws(GSSFault) in try self.acquire(for: want, anew: true) }
         } completion: { outcome in
             // New tickets have taken the place of the old ones. Otherwise these are good for a while yet.
             if case .done(.success) = outcome { return }
@@ -258,13 +258,9 @@ final class NegotiateCredential: Sendable {
 
     /// Tickets with the one for a server among them.
     /// - Parameter anew: also where some are held.
-    private func acquire(
-        for want: Want, anew: Bool = false
-    ) throws(GSSFault) -> (token: FirstToken, lifetime: Int64) {
+    private func acquire(for want: Want, anew: Bool = false) throws(GSSFault) -> FirstToken {
         // The job before may have brought them.
-        if !anew, let held = standing(want.purpose), let token = try? want.token(of: held) {
-            return (token, token.lifetime)
-        }
+        if !anew, let held = standing(want.purpose), let token = try? want.token(of: held) { return token }
         let generation = state.withLock { $0.generation }
         let credential = try made()
         let token = try want.token(of: credential)
@@ -278,7 +274,7 @@ final class NegotiateCredential: Sendable {
                 credential: credential, since: now, until: now + token.lifetime, renewsAt: now + half)
             state.rests[want.purpose] = nil
         }
-        return (token, token.lifetime)
+        return token
     }
 
     private func made() throws(GSSFault) -> GSSCredential {

@@ -7,7 +7,6 @@ struct NegotiateScheme: Scheme {
     static let key = KeySpec(NegotiateSettings.block)
 
     let settings: NegotiateSettings
-    var bindsConnections: Bool { true }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NegotiateSettings(keys) }
 

@@ -25,6 +25,7 @@ struct TrustFolder {
     /// - Parameter authorities: files of `intercept.ca`; their keys are left where they are.
     init(authorities: [String], environment: (String) -> String?) throws(GatewayFault) {
         var template = Array((environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp").utf8)
+        // The system puts letters of its own in the place of the six X (mkdtemp), so that nobody has made the folder before.
         template += Array("/cardea-confined-XXXXXX".utf8) + [0]
         let made: String? = template.withUnsafeMutableBytes { bytes in
             mkdtemp(bytes.assumingMemoryBound(to: CChar.self).baseAddress!).map { String(cString: $0) }
