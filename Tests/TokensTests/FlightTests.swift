@@ -254,6 +254,33 @@ import Testing
         #expect(bench.miss(0, at: 60) == ["publish g1 until 95", "answer [0] ready g1"])
     }
 
+    /// The store came back and gave the very token that was refused to all who waited for its successor (seed 79085522).
+    @Test(arguments: [Demand.token, .lacking(["b"])])
+    func aRowIsNoAnswerToAChallengeThatAFlightAnswers(demand: Demand) {
+        var bench = Bench.warm()
+        let row = bench.machine.heldGrant!
+        let report = ChallengeReport(generation: 1, demand: demand)
+        #expect(bench.challenge(0, report, at: 1).last?.hasPrefix("fly #1") == true)
+        #expect(lines(bench.machine.lost(at: .seconds(2))) == [])
+        #expect(lines(bench.machine.adopted(row, from: .store, at: .seconds(3))) == [])
+        #expect(bench.land(1, at: 4).contains("answer [0] ready g2 new"))
+    }
+
+    @Test func aRowIsNoAnswerToAChallengeThatJoinedAFlight() {
+        var bench = Bench()
+        #expect(bench.miss(1, at: 0) == ["fly #1 missed"])
+        #expect(bench.challenge(0, ChallengeReport(generation: 1), at: 1) == [])
+        let row = bench.grant(at: 0)
+        #expect(lines(bench.machine.adopted(row, from: .store, at: .seconds(3))) == [])
+    }
+
+    @Test func aRowIsTheAnswerToThoseWhoMissed() {
+        var bench = Bench()
+        #expect(bench.miss(1, at: 0) == ["fly #1 missed"])
+        let row = bench.grant(at: 0)
+        #expect(lines(bench.machine.adopted(row, from: .store, at: .seconds(3))).contains("answer [1] ready g1"))
+    }
+
     @Test func aRestoredTokenPastItsTimeIsNotServed() {
         var bench = Bench()
         let grant = bench.grant(at: 0)

@@ -116,7 +116,8 @@ extension KeptToken {
     func needsRecall(cached: @autoclosure () -> UInt64?) -> Bool {
         guard line == nil, landing == nil else { return recall != nil }
         guard let held = machine.heldGrant else { return mayBeStored }
-        return held.generation == storedGeneration && cached() != held.generation
+        // A refused token is out of the cache too; its bytes are of no use to those who wait for its successor.
+        return held.generation == storedGeneration && !machine.isRefused && cached() != held.generation
     }
 
     /// Challenges that could not be answered by the flight that is over. Who asks for the highest level comes first.

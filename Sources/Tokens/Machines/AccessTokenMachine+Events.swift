@@ -200,10 +200,13 @@ extension AccessTokenMachine {
         return settle((succeeded ? [] : [.report(.storeDegraded)]) + publishLanding(at: now), at: now)
     }
 
-    /// A token that no flight brought. Ignored while a younger one is held or under way.
+    /// A token that no flight brought. Ignored while a younger one is held or under way. A row may hold the very token that the flight is to
+    /// replace: the machine no longer knows it as refused once its bytes were lost.
     public mutating func adopted(_ grant: Grant, from source: TokenSource, at now: Instant) -> [Action] {
         if source == .store {
-            guard policy.connectivity != .online, held == nil, landing == nil else { return settle([], at: now) }
+            guard policy.connectivity != .online, held == nil, landing == nil, flight?.answersChallenge != true else {
+                return settle([], at: now)
+            }
         }
         let candidate = Held(grant: grant)
         guard now < servedUntil(candidate) else { return settle([], at: now) }

@@ -75,15 +75,15 @@ extension AccessTokenMachine {
         pause?.isWanted = false
         let asked = scopes.union(demand.scopes).union(along).union(scopesOfOthers)
         // To a renewal any token of the key is welcome; those who wait after a challenge have their one replay with what it brings.
-        let owed: ScopeSet =
+        let answersChallenge =
             switch reason {
-            case .challenged, .steppedUp, .restarted: asked
-            case .missed, .refreshAhead, .retry, .startup: []
+            case .challenged, .steppedUp, .restarted: true
+            case .missed, .refreshAhead, .retry, .startup: false
             }
         let flight = Flight(
             token: FlightToken(id: lastFlight, standing: standing), reason: reason, refusedAt: target,
             level: demand.level,
-            scopes: asked, owed: owed, startedAt: now,
+            scopes: asked, owed: answersChallenge ? asked : [], answersChallenge: answersChallenge, startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),
             abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
                 .saturatingAdd(policy.acquireTimeout))
@@ -119,7 +119,10 @@ extension AccessTokenMachine {
         let isMet = flight.map { $0.meets(demand) } ?? landing.map { $0.grant.meets(demand) } ?? true
         let isOverdue = flight.map { $0.waitersUntil <= now } ?? false
         guard isMet || isOverdue else { return [.postpone] }
-        if !isOverdue, let flight { self.flight?.owed = flight.owed.union(demand.scopes) }
+        if !isOverdue, let flight {
+            self.flight?.owed = flight.owed.union(demand.scopes)
+            self.flight?.answersChallenge = true
+        }
         return join(loop, at: now)
     }
 

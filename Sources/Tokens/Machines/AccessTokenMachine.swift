@@ -141,6 +141,9 @@ public struct AccessTokenMachine: Sendable {
     /// The token that is held, for listings and for the superset rule.
     public var heldGrant: Grant? { held?.grant }
 
+    /// The token that is held was refused, and a flight is to replace it.
+    public var isRefused: Bool { held?.isRefused == true }
+
     /// Until when a failure keeps the keeper from trying again; nil where none does.
     public var pausedUntil: Instant? { pause?.until }
 

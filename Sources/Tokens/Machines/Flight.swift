@@ -55,6 +55,8 @@ public struct Flight: Equatable, Sendable {
     public let scopes: ScopeSet
     /// The scopes that somebody who was challenged for them waits for: the token must have them, whoever brings it.
     var owed: ScopeSet
+    /// Somebody waits whose challenge was to a token of this key: none that was there before the challenge is an answer to it.
+    var answersChallenge: Bool
     /// The start of the flight.
     let startedAt: Instant
     /// Callers are told "timed out" then; the grant may go on to `abandonedAt`.
