@@ -17,9 +17,11 @@ USER, DOMAIN, PASSWORD = "anna", "CORP", "pass-wörd-of-anna-9"
 
 class NTLMServer:
     """Answers with who asked. `word`: the scheme of HTTP. `leaf`: certificate and key of a server with TLS, to which answers have to be
-    bound. `forgets`: after so many requests a connection has to be authenticated anew."""
+    bound. `forgets`: after so many requests a connection has to be authenticated anew. `asks_first`: a refusal does not wait for the body, and
+    ends the connection under it. `ends_at_refusal`: a wrong answer gets none."""
 
-    def __init__(self, folder, word="NTLM", leaf=None, forgets=None, users=((DOMAIN, USER, PASSWORD),)):
+    def __init__(self, folder, word="NTLM", leaf=None, forgets=None, users=((DOMAIN, USER, PASSWORD),),
+                 asks_first=False, ends_at_refusal=False):
         folder.mkdir(parents=True, exist_ok=True)
         self.users = folder / "users"
         self.users.write_text("".join(f"{':'.join(user)}\n" for user in users))
@@ -35,6 +37,9 @@ class NTLMServer:
         # Of each request: its connection, the kind of its message (0: none), method, length of its body, the status.
         self.asked = []
         self.attempts = 0
+        # Answers on connections that were not challenged.
+        self.strays = 0
+        self.asks_first, self.ends_at_refusal = asks_first, ends_at_refusal
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -57,8 +62,12 @@ class NTLMServer:
 
             def do_GET(self):
                 self.kind = 0
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.length = len(body)
+                self.length = int(self.headers.get("Content-Length", 0))
+                is_answer = base64.b64decode(self.headers.get("Authorization", "").partition(" ")[2])[8:9] == b"\3"
+                if outer.asks_first and self.length and self.user is None and not is_answer:
+                    self.close_connection = True
+                    return self.reply(401, WWW_Authenticate=outer.word)
+                body = self.rfile.read(self.length)
                 word, _, text = self.headers.get("Authorization", "").partition(" ")
                 if word != outer.word:
                     if self.user is None:
@@ -68,11 +77,17 @@ class NTLMServer:
                     self.kind = message[8]
                     if self.kind == 1:
                         self.context = spnego.server("localhost", "http", protocol="ntlm", channel_bindings=outer.bindings)
+                    if self.context is None:
+                        outer.strays += 1
+                        return self.reply(401, WWW_Authenticate=outer.word)
                     try:
                         token = self.context.step(message)
                     except spnego.exceptions.SpnegoError:
                         outer.attempts += 1
-                        self.user = None
+                        self.user = self.context = None
+                        if outer.ends_at_refusal:
+                            self.close_connection = True
+                            return None
                         return self.reply(401, WWW_Authenticate=outer.word)
                     if not self.context.complete:
                         return self.reply(401, WWW_Authenticate=f"{outer.word} {base64.b64encode(token).decode()}")

@@ -3,6 +3,7 @@ alone, and a wrong password is tried once."""
 
 import hashlib
 import json
+import threading
 
 import pytest
 
@@ -87,6 +88,58 @@ def test_bodies(gateway, tmp_path):
             answer = gateway.call("POST", "/ntlm/x", body)
             assert answer.status == 200, (size, answer, server.asked[-6:])
             assert answer.body.decode().split()[1] == hashlib.sha256(body).hexdigest()
+
+
+def test_a_head_goes_before_a_body(gateway, tmp_path):
+    with served(tmp_path / "server", asks_first=True) as server:
+        configured(gateway, server).start()
+        for size in (5, 300_000):
+            assert gateway.call("POST", "/ntlm/x", bytes(size)).status == 200, server.asked
+        caller = gateway.raw()
+        caller.send(f"POST /ntlm/x HTTP/1.1\r\nHost: {gateway.listen}\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        assert caller.head()[0] == 100
+        caller.send("abc")
+        assert caller.answer().status == 200
+        # Once, where the connection was not authenticated.
+        assert [(kind, method) for _, kind, method, *_ in server.asked] == [(1, "HEAD"), (3, "POST"), (0, "POST"), (0, "POST")]
+
+
+def test_a_large_body_stays_with_its_head(gateway, tmp_path):
+    with served(tmp_path / "one") as one, served(tmp_path / "two") as two:
+        ports = [server.address.replace("localhost", "127.0.0.1") for server in (one, two)]
+        configured(gateway, one, addresses=ports, on_rejected={"max_body": "1KiB", "large_body": "probe_head"}).start()
+        for _ in range(4):
+            assert gateway.get("/ntlm/x").status == 200
+        assert [gateway.call("POST", "/ntlm/x", bytes(200_000)).status for _ in range(6)] == [200] * 6, (one.asked, two.asked)
+
+
+def test_a_wrong_password_is_tried_once_by_a_server_that_hangs_up(gateway, tmp_path):
+    with served(tmp_path / "server", ends_at_refusal=True) as server:
+        configured(gateway, server, password="not-this-one-3").start()
+        assert gateway.get("/ntlm/x").status == 502
+        assert server.attempts == 1, server.asked
+
+
+@pytest.mark.parametrize("order", [("tokens", "purge", "ntlm"), ("reset", "ntlm")])
+def test_an_operators_word_refuses_nobody(gateway, tmp_path, order):
+    with served(tmp_path / "server") as server:
+        configured(gateway, server).start()
+        done = threading.Event()
+        answers = []
+
+        def ask():
+            while not done.is_set():
+                answers.append(gateway.get("/ntlm/x").status)
+
+        callers = [threading.Thread(target=ask) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        for _ in range(12):
+            assert gateway.command(*order)[0] == 0
+        done.set()
+        for caller in callers:
+            caller.join()
+        assert set(answers) == {200} and server.strays == 0
 
 
 def test_a_wrong_password_is_tried_once(gateway, tmp_path):

@@ -211,6 +211,7 @@ package struct Exchange: ~Copyable {
                     with: Fault(.issuerUnavailable, retryAfter: 1, detail: "tokens expire before they can be used"))
             }
             withdrawals += 1
+            loseNonce()
             phase = .waiting
             return .askToken(slot: slot)
 
@@ -298,7 +299,7 @@ package struct Exchange: ~Copyable {
 
     /// The server may count the answer that was lost or not, so that the next number is right or wrong; another nonce has none. Once, since a
     /// server that loses connections would have the request sent for ever.
-    private mutating func loseNonce() {
+    mutating func loseNonce() {
         guard renonced, !lostNonce else { return }
         (renonced, lostNonce) = (false, true)
     }

@@ -104,13 +104,19 @@ extension CallerConnection {
     /// The connection that has just brought this request a nonce, to be answered there: given back first it would be another request's, and
     /// some servers know their nonces by it.
     func connectionOfNonce() -> UpstreamConnection? {
-        guard let nonces = exchange.nonces, nonces.own?.uses == 0 && !mistrustsConnections || nonces.proxy.isAsked,
-            let connection = exchange.upstream,
+        guard let nonces = exchange.nonces,
+            nonces.own?.uses == 0 && !mistrustsConnections || nonces.proxy.isAsked || hasProbedToBind,
+            let connection = exchange.upstream, exchange.route.map({ connection.group.plan === $0.upstream }) ?? false,
             connection.mayBeReused(
                 answerComplete: true, requestComplete: exchange.request.isComplete || exchange.caution.isProbe,
                 persistent: exchange.answer.isPersistent)
         else { return nil }
         return connection
+    }
+
+    /// A HEAD has shown that the connection is authenticated, and no other one.
+    private var hasProbedToBind: Bool {
+        exchange.caution.isProbe && exchange.route?.identity?.bindsConnections == true
     }
 
     /// The server has ended connections under such requests: what answers its nonce goes out on a new one.
@@ -134,9 +140,19 @@ extension CallerConnection {
         upstream.binding = ConnectionBinding(epoch: epoch.now, until: .max)
     }
 
-    /// The challenge that its connection brought cannot be answered there, and nowhere else.
+    /// The challenge that its connection brought cannot be answered there, and nowhere else: the request begins anew on the next one.
     func forgetNonceOfConnection() {
-        if exchange.route?.identity?.bindsConnections == true, exchange.nonces?.own != nil { exchange.nonces?.lost() }
+        guard exchange.route?.identity?.bindsConnections == true, exchange.nonces?.own != nil else { return }
+        exchange.nonces?.lost()
+        exchange.machine.loseNonce()
+    }
+
+    /// The server has the answer to its challenge, with a secret that is on trial, and may have judged it.
+    var mayHaveBeenTried: Bool {
+        guard case .carried = exchange.machine.credential, exchange.route?.identity?.bindsConnections == true else {
+            return false
+        }
+        return exchange.nonces?.isJudged == true
     }
 
     /// The server wants a connection to be authenticated that was. The request begins anew on another one.

@@ -21,7 +21,7 @@ extension CallerConnection {
             return .none
         }
         rewindBody()
-        exchange.caution.begin(isReplay: exchange.machine.replayed)
+        if exchange.caution.way != .send { beginCaution(before: upstream, on: route) }
         if route.correlation.traces { exchange.correlation.trace.sends &+= 1 }
         let asFields = upstream.shared != nil
         var cursor = OutputCursor(buffers.scratch)

@@ -25,9 +25,9 @@ extension CallerConnection: UpstreamUser {
         if connection.isPooled, exchange.nonces?.own != nil, let origin = exchange.route?.upstream.origin {
             data.nonces.noteSilentEnd(at: origin)
         }
+        // Once an interim answer has been passed on, the request was seen, and its caller knows. A wrong password must not be tried twice.
+        let seen = exchange.answer.interims > 0 || mayHaveBeenTried ? Fault(fault.kind, retry: .never) : fault
         exchange.nonces?.lost()
-        // Once an interim answer has been passed on, the request was seen, and its caller knows.
-        let seen = exchange.answer.interims > 0 ? Fault(fault.kind, retry: .never) : fault
         // The credential that was asked for is another connection's business.
         if exchange.machine.credential == .awaitsConnection { data.desk.leave(self) }
         exchange.lostAt = connection.address

@@ -117,12 +117,14 @@ extension CallerConnection {
                 return exchange.machine.on(.connected)
             }
             releaseUpstream(reusable: isReusable)
-            forgetNonceOfConnection()
         }
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
         if exchange.negotiation != nil { exchange.negotiation = nil }
-        if exchange.nonces != nil, mistrustsConnections { fresh = true }
+        if exchange.nonces != nil {
+            forgetNonceOfConnection()
+            if mistrustsConnections { fresh = true }
+        }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
