@@ -127,6 +127,8 @@ extension TreeDecoder {
             inject: injection(reader, place: place), headers: headerEdits(reader, place: place),
             onRejected: onRejected(reader, place: place), timeouts: timeouts(reader), tls: tls(reader),
             callers: callers(reader, place: place))
+        route.alternatives = Array((reader.texts("use") ?? []).dropFirst())
+        route.downgrade = reader.word("downgrade")
         let own = identity(of: route)
         route.scopes = reader.texts("scopes") ?? own?.scopes ?? []
         route.audience = reader.text("audience")
@@ -241,13 +243,16 @@ extension TreeDecoder {
             return .none
         }
         if isStub { error("\(place) has 'use' beside 'token_stub'", reader.mark("use")) }
-        guard let name = reader.text("use"), name != "none" else { return .none }
-        if writtenIdentities[name] == nil, reader.entry("use")?.value.scalar?.isFaulty != true {
+        reader.refuseEmpty("use", "'use' of \(place) is an empty list; say none where no credential is added")
+        let nodes = (reader.items("use") ?? []).filter { $0.scalar?.isAbsent == false }
+        for node in nodes {
+            guard let name = node.scalar, writtenIdentities[name.text] == nil, !name.isFaulty else { continue }
+            if name.text == "none", nodes.count == 1 { return .none }
             dangling(
-                "\(place) uses identity", reader.entry("use")?.value.scalar?.written ?? "", writtenIdentities.names,
-                reader.mark("use"))
+                "\(place) uses identity", name.written, writtenIdentities.names,
+                nodes.count == 1 ? reader.mark("use") : node.mark)
         }
-        return .identity(name)
+        return nodes.first?.scalar.map { .identity($0.text) } ?? .none
     }
 
     private mutating func upstream(

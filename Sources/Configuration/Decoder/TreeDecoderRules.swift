@@ -6,13 +6,17 @@ extension TreeDecoder {
             checkCallers(route, reader, place: place)
             return
         }
-        checkCredential(route, reader, place: place)
+        // Each identity of a list stands for the whole route once it answers.
+        for one in route.alternatives.isEmpty ? [route] : route.identityNames.map(route.using) {
+            checkCredential(one, reader, place: place)
+            if let identity = identity(of: one) {
+                checkScopes(reader.texts("scopes") ?? [], of: identity, at: reader.mark("scopes"), place: place)
+            }
+            checkSubject(one, reader, place: place)
+        }
+        checkChoice(route, reader, place: place)
         checkForwarded(route, reader, place: place)
         checkCallers(route, reader, place: place)
-        if let identity = identity(of: route) {
-            checkScopes(reader.texts("scopes") ?? [], of: identity, at: reader.mark("scopes"), place: place)
-        }
-        checkSubject(route, reader, place: place)
         if let upstream = route.to { checkLoop(upstream, route, reader, place: place) }
     }
 

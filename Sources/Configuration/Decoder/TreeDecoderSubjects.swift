@@ -67,7 +67,7 @@ extension TreeDecoder {
 
     /// Reports identities that have nothing to exchange: without any route, or as the source of another one's exchange.
     mutating func checkSubjectsOfIdentities() {
-        let used = Set(routes.compactMap { if case .identity(let name) = $0.use { name } else { nil } })
+        let used = Set(routes.flatMap(\.identityNames))
         for identity in identities.all {
             guard let key = identity.scheme.subjectKey else { continue }
             if identity.scheme.exchangesCallersToken, !used.contains(identity.name) {

@@ -30,6 +30,10 @@ package protocol ConfiguredScheme: Sendable {
     var probe: String? { get }
     /// Whether refusing what it sends may lock an account.
     var sendsPassword: Bool { get }
+    /// The schemes of challenges that it answers (RFC 9110 §11.1), by which a list under `use` chooses it; empty: none by name.
+    var challengeSchemes: [String] { get }
+    /// Whether whoever reads a request with its credential has the password.
+    var showsPassword: Bool { get }
     /// Whether a person has to log in.
     var needsPerson: Bool { get }
     /// The only scopes that may be asked for; nil: any.
@@ -91,6 +95,8 @@ extension ConfiguredScheme {
     package var isChallengeDriven: Bool { false }
     package var probe: String? { nil }
     package var sendsPassword: Bool { false }
+    package var challengeSchemes: [String] { [] }
+    package var showsPassword: Bool { false }
     package var needsPerson: Bool { false }
     package var allowedScopes: [String]? { nil }
     package var reasonAgainstScopes: String? { nil }

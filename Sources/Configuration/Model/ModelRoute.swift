@@ -6,6 +6,9 @@ public struct Route: Sendable, Equatable {
         case identity(String)
     }
 
+    /// Whether a challenge that offers only later identities of the list than the one that answers may have another one answer.
+    public enum Downgrade: String, Sendable, CaseIterable { case refuse, allow }
+
     /// The `Host` toward the upstream.
     public enum HostHeader: Sendable, Equatable {
         case upstream
@@ -128,8 +131,12 @@ public struct Route: Sendable, Equatable {
     public var match: Match
     /// nil only with `tokenStub`.
     public var to: Upstream?
-    /// `use`.
+    /// `use`; of a list its first.
     public var use: Use
+    /// The rest of a list, in its order: the first whose scheme a challenge offers answers it.
+    public var alternatives: [String] = []
+    /// `downgrade`.
+    public var downgrade = Downgrade.refuse
     /// The identity's where the route names none.
     public var scopes: [String] = []
     /// `audience`; nil: none is asked for.
@@ -182,6 +189,22 @@ public struct Route: Sendable, Equatable {
     public var hosts = ServedHosts()
     /// nil: requests are forwarded.
     public var tokenStub: TokenStub?
+}
+
+extension Route {
+    /// All identities that it may use, in the order of the file.
+    public var identityNames: [String] {
+        guard case .identity(let name) = use else { return [] }
+        return [name] + alternatives
+    }
+
+    /// The route as it would be with one of its identities alone.
+    public func using(_ name: String) -> Route {
+        var route = self
+        route.use = .identity(name)
+        route.alternatives = []
+        return route
+    }
 }
 
 /// `token_stub`: how callers' own token requests are answered.

@@ -20,8 +20,12 @@ extension Keys {
             KeySpec("to", .text(.upstream), "The upstream: one origin with an optional path prefix."),
             KeySpec("addresses", .list(.text(.endpoint)), "Where to connect instead of the upstream's own address."),
             KeySpec(
-                "use", .text(.name),
-                "An identity's name, or none: the caller's own credential passes. One of NTLM or Negotiate gets a connection to the upstream that serves the caller's connection alone, so a proxy in front of us must not share one connection among users."
+                "use", .oneOrMore(.text(.name)),
+                "An identity's name, or none: the caller's own credential passes. Of a list, the first answers whose scheme the upstream's challenge offers; until one did, requests go out without a credential. One of NTLM or Negotiate gets a connection to the upstream that serves the caller's connection alone, so a proxy in front of us must not share one connection among users."
+            ),
+            KeySpec(
+                "downgrade", .words(Route.Downgrade.self),
+                "Of a list under 'use': whether a challenge that no longer offers the scheme that answers, but one later in the list, has that one answer; refuse passes such a 401 to the caller, since who can forge it could ask for the weakest scheme."
             ),
             KeySpec("scopes", .list(.text(.scope)), "What the token is asked for."),
             KeySpec("audience", .text(.line), "Whom the token is for."),

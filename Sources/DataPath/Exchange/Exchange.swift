@@ -129,6 +129,8 @@ package struct Exchange: ~Copyable {
         case nonce
         /// The answer carries the server's token of a negotiation, to which the keeper's is the next, or which proves who the server is.
         case negotiation
+        /// Another identity of the route answers what the answer offers; the exchange is on its plan already.
+        case offer
         /// The answer shows that the identity cannot work as configured.
         indirect case misconfigured(Fault)
     }
@@ -160,9 +162,14 @@ package struct Exchange: ~Copyable {
         case reportOpenAndRelay
         /// The held answer goes to the caller after all, or a fault in its place: the route's `final` decides.
         case refuseFinally
+        /// The request begins anew with another identity's credential.
+        case seekToken
         indirect case fault(Fault)
         case finish
     }
+
+    /// Whether another identity may answer what the upstream offers.
+    var mayAnswerOffer: Bool { !replayed && replay == .once && body != .lost }
 
     /// Whether a request that lacked a nonce is sent again with it.
     var mayAnswerNonce: Bool { !renonced && replay == .once && body != .lost }
@@ -379,6 +386,12 @@ package struct Exchange: ~Copyable {
         case .negotiation:
             phase = .parked
             return .reportAndPark
+        case .offer:
+            // The one replay: a credential that is refused then is not followed by another identity's.
+            replayed = true
+            retried = false
+            phase = .idle
+            return .seekToken
         case .challenge where credential == .none:
             // The credential that was refused stands in the connection, and there is nothing else to send.
             phase = .relaying

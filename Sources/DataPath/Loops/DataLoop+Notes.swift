@@ -12,6 +12,27 @@ extension DataLoop {
         var foreignHosts = LogRate()
         var incomplete = LogRate()
         var concealed = LogRate()
+        var offers = LogRate()
+    }
+
+    /// The consequence of an upstream's offer of schemes for a route with several identities.
+    enum OfferOutcome {
+        case chosen, weaker, refusedWeaker
+    }
+
+    func noteOffer(
+        _ outcome: OfferOutcome, of member: SchemeChoice.Member, on route: RoutePlan, _ correlation: [LogField]
+    ) {
+        let fields = [LogField("route", .name(route.name)), LogField("identity", .name(member.identity))] + correlation
+        switch outcome {
+        case .chosen: events.log(.info, "scheme chosen", at: loop.now, within: &logRates.offers, fields)
+        case .weaker:
+            metrics.glitch(.weakerScheme)
+            events.log(.warn, "weaker scheme chosen", at: loop.now, within: &logRates.offers, fields)
+        case .refusedWeaker:
+            metrics.glitch(.weakerSchemeRefused)
+            events.log(.warn, "weaker scheme refused", at: loop.now, within: &logRates.offers, fields)
+        }
     }
 
     /// - Parameters:

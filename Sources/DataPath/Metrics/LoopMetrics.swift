@@ -107,6 +107,8 @@ package struct MetricPlan: Sendable {
 package enum Glitch: String, CaseIterable, Sendable {
     case unusableChallenge = "unusable_challenge"
     case loginRedirect = "login_redirect"
+    case weakerScheme = "weaker_scheme"
+    case weakerSchemeRefused = "weaker_scheme_refused"
     case acceptFailed = "accept_failed"
     case connectionLimit = "connection_limit"
     case arrivalLimit = "arrival_limit"

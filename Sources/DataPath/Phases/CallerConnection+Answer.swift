@@ -94,6 +94,11 @@ extension CallerConnection {
             }
             return .answer
         }
+        if exchange.route?.choice != nil, status == 401,
+            let judgement = judgeOffers(head: length, body: body, in: upstream)
+        {
+            return judgement
+        }
         let verdict = data.judge(
             status, head: UnsafeRawBufferPointer(rebasing: upstream.input[..<length]), body: body, for: self)
         if identity.answersNonces, let judgement = judgeNonce(verdict, status, in: upstream) { return judgement }

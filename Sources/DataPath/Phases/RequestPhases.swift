@@ -22,7 +22,8 @@ extension CallerConnection {
         if listener.edition !== data.plan.edition { renewListener() }
         // The route before admission: who is admitted is the route's word.
         if data.requestHead.targetForm == .authority { return serveConnect() }
-        guard let route = findRoute() else { return serveUnmatched() }
+        guard let found = findRoute() else { return serveUnmatched() }
+        let route = found.isList ? found.chosen : found
         exchange.route = route
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return .fault(fault) }
@@ -53,7 +54,9 @@ extension CallerConnection {
     }
 
     /// The token before the connection: a wait for it must not hold an upstream's connection.
-    func seekToken(on route: RoutePlan) -> Exchange.Action { exchange.machine.on(.routed(lookUpToken(for: route))) }
+    func seekToken(on route: RoutePlan) -> Exchange.Action {
+        exchange.machine.on(.routed(route.isList ? .open : lookUpToken(for: route)))
+    }
 
     // MARK: - In the machine's order
 
@@ -95,6 +98,9 @@ extension CallerConnection {
             case .relay where isAtHand: action = relayAnswer(from: upstream!)
             case .relay: action = relayAnswer()
             case .refuseFinally: action = refuseFinally()
+            case .seekToken:
+                guard let route = exchange.route else { return }
+                action = seekToken(on: route)
             case .fault(let fault): return answer(fault)
             case .finish: return nextRequest()
             }

@@ -67,6 +67,12 @@ package final class RoutePlan: Sendable {
     let placeholders: PlaceholderPlan?
     /// Number of identity and origin in the audit log.
     let usePlace: UInt16
+    /// Nil for a route with one identity. Of a list each identity has a plan of the route, and all share this.
+    package let choice: SchemeChoice?
+    /// The plans of a list's identities; those have none.
+    package let alternatives: [RoutePlan]
+    /// It stands in the listeners' tables for the plans of its list, and is itself used until one is chosen.
+    let isList: Bool
 
     package init(
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, identityLogName: UInt16 = 0,
@@ -80,7 +86,7 @@ package final class RoutePlan: Sendable {
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
         tokenStub: TokenStubPlan? = nil, placeholders: PlaceholderPlan? = nil, usePlace: UInt16 = 0,
-        conceals: Bool = false
+        conceals: Bool = false, choice: SchemeChoice? = nil, alternatives: [RoutePlan] = []
     ) {
         self.index = index
         self.number = number
@@ -120,6 +126,9 @@ package final class RoutePlan: Sendable {
         self.placeholders = placeholders
         self.usePlace = usePlace
         self.conceals = conceals
+        self.choice = choice
+        self.alternatives = alternatives
+        isList = !alternatives.isEmpty
     }
 }
 

@@ -159,6 +159,45 @@ struct GatewayCompiler {
     private mutating func compile(_ route: ConfiguredRoute, index: Int, pseudonym: String) throws(GatewayFault) {
         if let stub = route.tokenStub { return try compile(stub, of: route, index: index, pseudonym: pseudonym) }
         guard let to = route.to else { throw GatewayFault("route \(route.name): no upstream") }
+        guard !route.alternatives.isEmpty else {
+            return routes.append(try plan(of: route, to: to, index: index, pseudonym: pseudonym))
+        }
+        let choice = choice(of: route, to: to)
+        var alternatives: [RoutePlan] = []
+        for name in route.identityNames {
+            alternatives.append(
+                try plan(of: route.using(name), to: to, index: index, pseudonym: pseudonym, choice: choice))
+        }
+        // Until one is chosen, requests are prepared as that identity wants them that wants most.
+        let first =
+            route.identityNames.first { members[$0]?.kept.plan.signer?.readsBody == true } ?? route.identityNames[0]
+        routes.append(
+            try plan(
+                of: route.using(first), to: to, index: index, pseudonym: pseudonym, choice: choice,
+                alternatives: alternatives))
+    }
+
+    /// Taken over from the running plan where it is the same list at the same upstream.
+    private func choice(of route: ConfiguredRoute, to: Upstream) -> SchemeChoice {
+        let found = route.identityNames.compactMap { members[$0] }
+        let choice = SchemeChoice(
+            key: SchemeChoice.Key(
+                route: route.name, origin: "\(to.origin)", identities: found.map(\.kept.digest)),
+            members: found.map {
+                SchemeChoice.Member(identity: $0.configured.name, schemes: $0.configured.scheme.challengeSchemes)
+            }, allowsDowngrade: route.downgrade == .allow)
+        return predecessor.choices.first {
+            $0.key == choice.key && $0.members == choice.members && $0.allowsDowngrade == choice.allowsDowngrade
+        } ?? choice
+    }
+
+    /// - Parameters:
+    ///   - choice: of the list that the route's identity is of.
+    ///   - alternatives: the plans of that list, for the one that stands in their place.
+    private mutating func plan(
+        of route: ConfiguredRoute, to: Upstream, index: Int, pseudonym: String, choice: SchemeChoice? = nil,
+        alternatives: [RoutePlan] = []
+    ) throws(GatewayFault) -> RoutePlan {
         let upstream = try upstream(of: route, to)
         var identity: KeptIdentity?
         var plan: IdentityPlan?
@@ -185,7 +224,8 @@ struct GatewayCompiler {
         if isTokenless { identity = nil }
         let carried = isTokenless ? nil : plan
         let kept = keptRoute(route, to: to, identity: identity, upstream: upstream)
-        keptRoutes.append(kept)
+        // The keeper knows the plans of a list's identities; what stands for them asks for no token.
+        if alternatives.isEmpty { keptRoutes.append(kept) }
         var slot: Slot?
         if let identity, identity.policy.kind != .challengeDriven {
             slot = try fixedSlot(of: kept, identity: identity, realm: kept.realm ?? Realm(""))
@@ -195,41 +235,41 @@ struct GatewayCompiler {
             identity.bindsToURL = true
             urls = try fixedSlot(of: kept, identity: identity, realm: kept.realmOfURLs)
         }
-        routes.append(
-            RoutePlan(
-                index: index, number: kept.number, edition: edition, name: route.name,
-                logName: routeNames.intern(route.name),
-                identityLogName: plan.map { identityNames.intern($0.name) } ?? 0, matches: match(of: route),
-                admission: try admission(of: route, to: to), upstream: upstream, pathPrefix: to.pathPrefix,
-                edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
-                answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
-                forwarding: forwarding(of: route), answerNotes: answerNotes(of: route),
-                correlation: correlation(of: route), slot: slot,
-                subject: identity == nil ? nil : subject(of: route),
-                learned: kept.published, urls: urls, strictPaths: route.paths == .strict,
-                standing: standing(of: route),
-                replay: route.onRejected.replay == .once ? .once : .never,
-                replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
-                replayBody: route.onRejected.maxBody, largeBody: caution(of: route),
-                passesFinalRefusal: route.onRejected.final == .pass,
-                answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
-                idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
-                halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
-                placeholders: placeholderPlan(of: route, carried),
-                usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0,
-                conceals: carried != nil && route.answers == .conceal))
+        return RoutePlan(
+            index: index, number: alternatives.isEmpty ? kept.number : -1, edition: edition, name: route.name,
+            logName: routeNames.intern(route.name),
+            identityLogName: plan.map { identityNames.intern($0.name) } ?? 0, matches: match(of: route),
+            admission: try admission(of: route, to: to), upstream: upstream, pathPrefix: to.pathPrefix,
+            edits: try edits(of: route, to: to, plan: carried, pseudonym: pseudonym),
+            answerEdits: answerEdits(of: route, to: to), identity: plan, injection: injection(of: route, carried),
+            forwarding: forwarding(of: route), answerNotes: answerNotes(of: route),
+            correlation: correlation(of: route), slot: slot,
+            subject: identity == nil ? nil : subject(of: route),
+            learned: kept.published, urls: urls, strictPaths: route.paths == .strict,
+            standing: standing(of: route),
+            replay: route.onRejected.replay == .once ? .once : .never,
+            replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
+            replayBody: route.onRejected.maxBody, largeBody: caution(of: route),
+            passesFinalRefusal: route.onRejected.final == .pass,
+            answerTimeout: UInt64(clamping: route.timeouts.response.wholeNanoseconds),
+            idleTimeout: UInt64(clamping: route.timeouts.idle.wholeNanoseconds),
+            halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
+            placeholders: placeholderPlan(of: route, carried),
+            usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0,
+            conceals: carried != nil && route.answers == .conceal, choice: choice, alternatives: alternatives)
     }
 
     /// The settings of a route that decide for whom and for what a request is; routes with equal ones share a number.
     private struct Standing: Hashable {
-        let use: ConfiguredRoute.Use
+        let identities: [String]
         let callers: Callers
         let subject: ConfiguredRoute.Subject?
         let to: Upstream?
     }
 
     mutating func standing(of route: ConfiguredRoute) -> Int {
-        let standing = Standing(use: route.use, callers: route.callers, subject: route.subject, to: route.to)
+        let standing = Standing(
+            identities: route.identityNames, callers: route.callers, subject: route.subject, to: route.to)
         if let known = standings[standing] { return known }
         standings[standing] = standings.count
         return standings.count - 1

@@ -13,6 +13,8 @@ struct Predecessor: Sendable {
     var limits: DataLimits?
     var listeners: [ListenerPlan]
     var upstreams: [UpstreamPlan]
+    /// Of routes with several identities.
+    var choices: [SchemeChoice] = []
     /// Numbers of the upstreams of the running edition and of every earlier one that still has exchanges.
     var upstreamNumbers: Set<Int>
     /// Where the numbers of new routes begin: none is ever given out twice.
@@ -25,7 +27,8 @@ struct Predecessor: Sendable {
     /// Nothing runs yet, so the cache may be written here.
     static func none(_ cache: HotCache) -> Predecessor {
         Predecessor(
-            edition: 0, limits: nil, listeners: [], upstreams: [], upstreamNumbers: [], nextRoute: 0, routes: [],
+            edition: 0, limits: nil, listeners: [], upstreams: [], choices: [], upstreamNumbers: [], nextRoute: 0,
+            routes: [],
             slot: { _ in cache.allocateSlot() })
     }
 }

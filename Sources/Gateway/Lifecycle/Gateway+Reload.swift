@@ -78,7 +78,8 @@ extension Gateway {
         }
         let predecessor = Predecessor(
             edition: plan.edition.number, limits: plan.limits, listeners: plan.listeners, upstreams: plan.upstreams,
-            upstreamNumbers: editions.upstreamNumbers, nextRoute: nextRoute, routes: holdings.routes,
+            choices: plan.routes.compactMap(\.choice), upstreamNumbers: editions.upstreamNumbers, nextRoute: nextRoute,
+            routes: holdings.routes,
             slot: { [keeper, keeperLoop, cache] key in
                 if let slot = holdings.slots[key] { return slot }
                 // The cache has one writer.

@@ -88,13 +88,20 @@ extension Explanation {
             notes.append("no route matches: the caller would get 404")
             return
         }
-        guard let kept = compiled.compiler.keptRoutes.first(where: { $0.number == found.number }) else {
+        let first = found.alternatives.first ?? found
+        guard let kept = compiled.compiler.keptRoutes.first(where: { $0.number == first.number }) else {
             route = found.name
             routePlace = Self.place(of: found, configuration)
             notes.append("the route answers token requests itself, with a placeholder; nothing is forwarded")
             return
         }
-        describe(found, url: url, kept: kept, configuration)
+        describe(first, url: url, kept: kept, configuration)
+        if let choice = found.choice {
+            let names = choice.members.map { "\($0.identity) (\($0.schemes.joined(separator: ", ")))" }
+            notes.append(
+                "the first of these answers whose scheme the upstream's challenge offers: \(names.joined(separator: ", ")); until one did, requests go out without a credential. The first is told here"
+            )
+        }
     }
 
     /// The first route that matches, asked with a head as a caller would send it.

@@ -16,6 +16,8 @@ struct BasicScheme: Scheme {
 
     private let username: String
     var sendsPassword: Bool { true }
+    var challengeSchemes: [String] { ["Basic"] }
+    var showsPassword: Bool { true }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) {
         username = keys.text("username") ?? ""

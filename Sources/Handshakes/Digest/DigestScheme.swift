@@ -7,6 +7,7 @@ struct DigestScheme: Scheme {
 
     let settings: DigestSettings
     var sendsPassword: Bool { true }
+    var challengeSchemes: [String] { ["Digest"] }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = DigestSettings(keys) }
 

@@ -25,5 +25,6 @@ public struct UpstreamAnswer: Sendable {
         self.requestMethod = requestMethod
     }
 
-    func values(of name: String) -> [[UInt8]] { fields.filter { $0.name.matches(name) }.map(\.value) }
+    /// The values of the field lines of a name, in any case.
+    package func values(of name: String) -> [[UInt8]] { fields.filter { $0.name.matches(name) }.map(\.value) }
 }

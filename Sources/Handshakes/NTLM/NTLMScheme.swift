@@ -7,6 +7,7 @@ struct NTLMScheme: Scheme {
 
     let settings: NTLMSettings
     var sendsPassword: Bool { true }
+    var challengeSchemes: [String] { [settings.word.written] }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NTLMSettings(keys) }
 

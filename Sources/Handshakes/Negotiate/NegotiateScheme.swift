@@ -7,6 +7,7 @@ struct NegotiateScheme: Scheme {
     static let key = KeySpec(NegotiateSettings.block)
 
     let settings: NegotiateSettings
+    var challengeSchemes: [String] { ["Negotiate"] }
 
     init(_ keys: BlockReader, of identity: SchemeOwner) { settings = NegotiateSettings(keys) }
 

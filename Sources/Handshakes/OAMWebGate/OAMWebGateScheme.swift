@@ -113,6 +113,7 @@ struct OAMWebGateScheme: Scheme {
 
     var isChallengeDriven: Bool { true }
     var sendsPassword: Bool { true }
+    var challengeSchemes: [String] { [settings.challengeScheme] }
     var carrier: String { settings.replayHeader }
     // The WebGate answers with a challenge only to the User-Agent that starts with its prefix.
     var writtenFields: [String] { ["user-agent"] }

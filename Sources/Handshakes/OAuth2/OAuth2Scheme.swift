@@ -98,6 +98,7 @@ struct OAuth2Scheme: Scheme {
 
     var sendsPassword: Bool { grant == .password }
     var needsPerson: Bool { settings.grant.needsPerson }
+    var challengeSchemes: [String] { settings.dpop ? ["DPoP", "Bearer"] : ["Bearer"] }
     var allowedScopes: [String]? { settings.allowedScopes }
     var subjectKey: String? { grant == .tokenExchange ? "subject_token" : nil }
 

@@ -235,6 +235,17 @@ extension EventWords {
     ]
 
     private static let traffic: [EventWords] = [
+        info(
+            "scheme chosen", ["route", "identity", "request_id", "trace"],
+            "An upstream's challenge chose one of a route's identities, which answers from then on."),
+        warn(
+            "weaker scheme chosen", ["route", "identity", "request_id", "trace"],
+            "An upstream offers no longer what was answered, but an identity later in the list of 'use', which answers from then on.",
+            do: "See that the upstream means it; without 'downgrade: allow' its 401 would go to the caller."),
+        warn(
+            "weaker scheme refused", ["route", "identity", "request_id", "trace"],
+            "An upstream offers no longer what was answered, but an identity later in the list of 'use'. Its 401 went to the caller.",
+            do: "See whether the upstream means it: then say 'downgrade: allow', or change the list and start anew."),
         warn(
             "answer cannot be used", ["route", "reason", "request_id", "trace"],
             "An upstream's challenge or redirect is of no use.",
