@@ -75,6 +75,21 @@ def test_no_identity_has_another_ones_connection(gateway, kdc, tmp_path):
         together(20, lambda number: check(gateway, number))
 
 
+def test_the_server_chooses_out_of_a_list(gateway, kdc, apache):
+    gateway.config = gateway.frame({
+        "threads": 1,
+        "identities": {
+            "tickets": {"negotiate": keytab(kdc, "anna")},
+            "word": {"digest": {"username": "anna", "password": gateway.secret("word", "a-password-of-hers")}},
+        },
+        "routes": [{"listen": gateway.listen, "to": f"http://{apache.address}", "allow_cleartext": True, "use": ["word", "tickets"]}],
+    })
+    gateway.start()
+    assert [gateway.get("/page").status for _ in range(3)] == [200] * 3, gateway.text()
+    # The first request chose, and went out again with a token; the later ones have theirs at once.
+    assert [line[0] for line in apache.asked()] == ["401", "200", "200", "200"], apache.asked()
+
+
 def check(gateway, number):
     name = ["anna", "bert", "bare"][number % 3]
     answer = gateway.get(f"/{name}/page")
