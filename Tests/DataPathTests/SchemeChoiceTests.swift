@@ -4,11 +4,11 @@ import Testing
 
 /// The choice among a route's identities, as a table: who answers, what is offered, what becomes of it.
 struct SchemeChoiceTests {
-    private func choice(allowsDowngrade: Bool = false) -> SchemeChoice {
+    private func choice(allowsDowngrade: Bool = false, after earlier: [SchemeChoice] = []) -> SchemeChoice {
         SchemeChoice(
-            key: SchemeChoice.Key(route: "r", origin: "https://api.test", identities: []),
+            route: "r", origin: "https://api.test",
             members: ["a", "b", "c"].map { SchemeChoice.Member(identity: $0, schemes: [$0]) },
-            allowsDowngrade: allowsDowngrade)
+            allowsDowngrade: allowsDowngrade, after: earlier)
     }
 
     struct Case: CustomTestStringConvertible {
@@ -45,5 +45,7 @@ struct SchemeChoiceTests {
         #expect(choice.position == nil)
         choice.choose(2)
         #expect(choice.position == 2)
+        // Also where the operator takes leave of going down.
+        #expect(self.choice(allowsDowngrade: true, after: [choice]).position == 2)
     }
 }

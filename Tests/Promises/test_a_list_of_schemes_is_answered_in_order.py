@@ -169,6 +169,17 @@ def test_a_route_may_go_down(gateway):
     assert gateway.told(lambda event: event["message"] == "weaker scheme chosen")
 
 
+def test_a_refusal_that_offers_nothing_of_the_list_blames_no_password(gateway):
+    offers = Offers("Basic", takes=[BASIC])
+    with Scripted(offers) as server:
+        listed(gateway, server, "basic", "digest").start()
+        assert gateway.get("/x").status == 200
+        offers.takes, offers.offers = set(), ["NTLM"]
+        assert [gateway.get("/x").status for _ in range(5)] == [401] * 5
+        offers.takes, offers.offers = {BASIC}, ["Basic"]
+        assert gateway.get("/x").status == 200, gateway.text()
+
+
 class Tolerant(Strict):
     """Refuses answers of other schemes like wrong ones."""
 

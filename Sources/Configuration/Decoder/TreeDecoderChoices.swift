@@ -41,10 +41,7 @@ extension TreeDecoder {
                 "identity '\(identity.name)' of \(place) answers no challenge by its scheme's name, so a list cannot choose it",
                 mark)
         }
-        guard let origin = route.to?.origin, origin.isCleartext, !origin.isLoopback || route.proxy != nil else {
-            return
-        }
-        if identity.scheme.showsPassword {
+        if identity.scheme.showsPassword, route.isReadOnTheWay {
             error(
                 "identity '\(identity.name)' of \(place) would send its password in clear text to whoever forges a challenge; in a list it needs https:, whatever allow_cleartext says",
                 mark)

@@ -38,10 +38,7 @@ extension TreeDecoder {
             )
             return
         }
-        // Behind a proxy nothing is loopback: the proxy reads it, and means its own.
-        if let origin = route.to?.origin, origin.isCleartext, !origin.isLoopback || route.proxy != nil,
-            !route.allowCleartext
-        {
+        if let origin = route.to?.origin, route.isReadOnTheWay, !route.allowCleartext {
             error(
                 "\(place) sends its credential in clear text to \(origin.host); use https:, or allow_cleartext: true",
                 reader.mark("to"))

@@ -58,6 +58,15 @@ public enum Endpoint: Sendable, Hashable {
     case host(String, port: UInt16)
     case address(IPAddress, port: UInt16)
     case unix(path: String)
+
+    /// A connection to it leaves the machine for certain not.
+    public var isLocal: Bool {
+        switch self {
+        case .unix: true
+        case .address(let address, _): address.isLoopback
+        case .host(let host, _): host == "localhost" || host.hasSuffix(".localhost")
+        }
+    }
 }
 
 /// Scheme, host and port.

@@ -198,6 +198,13 @@ extension Route {
         return [name] + alternatives
     }
 
+    /// The credential goes through a network in clear text. Behind a proxy nothing is loopback: the proxy reads it, and means its own.
+    public var isReadOnTheWay: Bool {
+        guard let to, to.origin.isCleartext else { return false }
+        let isLocal = to.addresses.isEmpty ? to.origin.isLoopback : to.addresses.allSatisfy(\.isLocal)
+        return !isLocal || proxy != nil
+    }
+
     /// The route as it would be with one of its identities alone.
     public func using(_ name: String) -> Route {
         var route = self

@@ -21,6 +21,8 @@ package struct Exchange: ~Copyable {
     private(set) var retried = false
     /// The one retry at another address has been used, for this request and its replay together.
     private(set) var moved = false
+    /// The identity was chosen by an answer to this very request: a credential that is refused then is not followed by another identity's.
+    private var hasChosen = false
     /// How often the upstream has given the request back without a look at it.
     private var refusals = 0
     /// How often the token left the cache while the request waited for its connection.
@@ -169,7 +171,17 @@ package struct Exchange: ~Copyable {
     }
 
     /// Whether another identity may answer what the upstream offers.
-    var mayAnswerOffer: Bool { !replayed && replay == .once && body != .lost }
+    var mayAnswerOffer: Bool { !hasChosen && !replayed && replay == .once && body != .lost }
+
+    /// Another identity answers.
+    /// - Parameter again: the request may go out once more, by that identity's own rules.
+    mutating func choose(again: Bool) {
+        hasChosen = true
+        replayed = !again
+        // The former identity's business, as a loss is.
+        isBound = false
+        loseNonce()
+    }
 
     /// Whether a request that lacked a nonce is sent again with it.
     var mayAnswerNonce: Bool { !renonced && replay == .once && body != .lost }
@@ -387,8 +399,6 @@ package struct Exchange: ~Copyable {
             phase = .parked
             return .reportAndPark
         case .offer:
-            // The one replay: a credential that is refused then is not followed by another identity's.
-            replayed = true
             retried = false
             phase = .idle
             return .seekToken

@@ -41,7 +41,8 @@ package final class TokenDesk {
     func lookUpLearned(
         _ route: RoutePlan, path: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, caller: CallerConnection
     ) -> Exchange.Lookup {
-        guard route.identity != nil, let learned = route.learned else { return .cold }
+        // A list has no token of its own, and is looked up here, where no hit with a known key comes by.
+        guard route.identity != nil, let learned = route.learned else { return route.isList ? .open : .cold }
         if let urls = route.urls,
             let slot = URLKey.with(path, on: route, { data.reader.slot(of: $0, in: urls) })
         {

@@ -6,8 +6,8 @@ internal import Reactor
 extension CallerConnection {
     /// - Precondition: the framing and the replay policy are known.
     /// - Returns: whether the request waits for its body; what comes after the wait is begun then.
-    func gathers(for identity: IdentityPlan, on route: RoutePlan) -> Bool {
-        guard identity.signsBody, exchange.request.framing != .none, !exchange.request.upgrades,
+    func gathers(on route: RoutePlan) -> Bool {
+        guard let identity = route.identity, exchange.request.framing != .none, !exchange.request.upgrades,
             !passesBody(for: identity)
         else { return false }
         if case .length(let length) = exchange.request.framing, length > UInt64(route.replayBody) {

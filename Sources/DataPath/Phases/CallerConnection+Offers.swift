@@ -7,14 +7,14 @@ extension CallerConnection {
     /// - Returns: nil where the identity of the exchange's plan is the one to judge.
     /// - Precondition: `data.responseHead` is the answer's.
     func judgeOffers(head length: Int, body: [UInt8]?, in upstream: UpstreamConnection) -> Exchange.Judgement? {
-        // A plan of an earlier edition has no successor to go on with.
-        guard let route = exchange.route, let choice = route.choice, route.edition === data.plan.edition else {
-            return nil
-        }
-        let list = data.plan.routes[route.index]
+        guard let route = exchange.route, let choice = route.choice else { return nil }
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
         let answer = data.answer(401, head: head, body: body, for: self)
         let challenges = AuthChallenge.list(answer.values(of: "WWW-Authenticate"))
+        // The other plans of an earlier edition are gone with it: its identity judges what it can answer, and nothing else.
+        guard let list = route.isList ? route : successor(of: route) else {
+            return challenges.isEmpty || route.answers(challenges) ? nil : .answer
+        }
         let own = list.alternatives.firstIndex { $0 === route }
         let verdict = choice.verdict(answering: own ?? choice.position) { position in
             guard choice.members[position].answers(challenges), let identity = list.alternatives[position].identity
@@ -25,7 +25,8 @@ extension CallerConnection {
         }
         switch verdict {
         case .keep:
-            guard own == nil else { return nil }
+            // A refusal that offers nothing of the list says nothing of the credential; one without any challenge may.
+            guard own == nil else { return challenges.isEmpty || route.answers(challenges) ? nil : .answer }
             guard let chosen = choice.position, choice.members[chosen].answers(challenges) else { return .answer }
             return answerOffer(answer, by: list.alternatives[chosen], in: upstream)
         case .refuse(let offered):
@@ -40,6 +41,11 @@ extension CallerConnection {
         }
     }
 
+    /// What stands in the tables for the plan of one of a list's identities.
+    private func successor(of route: RoutePlan) -> RoutePlan? {
+        route.edition === data.plan.edition ? data.plan.routes[route.index] : nil
+    }
+
     private func answerOffer(
         _ answer: UpstreamAnswer, by route: RoutePlan, in upstream: UpstreamConnection
     ) -> Exchange.Judgement {
@@ -49,22 +55,35 @@ extension CallerConnection {
         exchange.nonces?.taken()
         exchange.negotiation = nil
         exchange.route = route
+        // Another identity may want another way for the body.
+        if exchange.request.signed == nil { chooseCaution(on: route) }
         switch identity.handshake.judge(answer) {
         // The realm of the token, or what it is fetched with, stands in this very challenge.
         case .challenged(let challenge) where route.learned != nil:
             exchange.record.challenge = HeldChallenge(challenge)
+            exchange.machine.choose(again: true)
             return .challenge
+        // The scopes of the challenge are asked for when the token that is there has been refused for want of them.
+        case .challenged(let challenge) where !challenge.scopes.isEmpty:
+            exchange.machine.choose(again: true)
+            return .offer
         case .nonce(let nonce, _) where identity.answersNonces && !identity.bindsConnections:
             requestNonces().refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
         default: break
         }
+        exchange.machine.choose(again: false)
         return .offer
     }
 }
 
 extension RoutePlan {
+    /// Whether its identity is one whose scheme is offered.
+    fileprivate func answers(_ challenges: [AuthChallenge]) -> Bool {
+        choice?.members.first { $0.identity == identity?.name }?.answers(challenges) == true
+    }
+
     /// The plan of the identity that has been chosen; itself, which sends no credential, before that.
-    var chosen: RoutePlan {
+    @inline(never) var chosen: RoutePlan {
         guard let position = choice?.position, alternatives.indices.contains(position) else { return self }
         return alternatives[position]
     }

@@ -200,10 +200,15 @@ extension CallerConnection {
     func lookUpToken(for route: RoutePlan) -> Exchange.Lookup {
         guard route.identity?.isTokenless == false else { return .unneeded }
         // Each request has its own, and the keeper alone can fetch it.
-        if route.identity?.isOneTime == true { return route.identity?.bindsConnections == true ? .bound : .cold }
+        if route.identity?.isOneTime == true { return lookUpOneTime(on: route) }
         if route.subject != nil { return lookUpSubject(on: route) }
         if let slot = route.slot { return lookUp(slot) }
         return data.desk.lookUpLearned(route, path: requestPath, method: input[data.requestHead.method], caller: self)
+    }
+
+    private func lookUpOneTime(on route: RoutePlan) -> Exchange.Lookup {
+        guard !route.isList else { return .open }
+        return route.identity?.bindsConnections == true ? .bound : .cold
     }
 
     /// Without the desk: a hit is none of its business.

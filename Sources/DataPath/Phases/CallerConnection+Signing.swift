@@ -31,6 +31,11 @@ extension CallerConnection {
             if identity.bindsConnections { prepareToBind(&request) }
         }
         if let function = signer.bodyHash(answering: request.serverNonce) {
+            // The digest of no body would be a wrong answer, which the server counts against the password.
+            guard exchange.request.gathered != nil || exchange.caution.isProbe || exchange.request.framing == .none
+            else {
+                throw .credentialMisfit
+            }
             request.bodyDigest = bodyDigest(by: function)
         }
         let signature: RequestSignature

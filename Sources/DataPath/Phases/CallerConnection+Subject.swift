@@ -81,7 +81,7 @@ extension CallerConnection {
     }
 
     func lookUpSubject(on route: RoutePlan) -> Exchange.Lookup {
-        guard let plan = route.subject, let space = route.slot else { return .cold }
+        guard let plan = route.subject, let space = route.slot else { return route.isList ? .open : .cold }
         guard let slot = withSubjectKey(plan, { data.reader.slot(of: $0, in: space) }) else { return .cold }
         return lookUp(slot)
     }

@@ -22,8 +22,8 @@ extension CallerConnection {
         if listener.edition !== data.plan.edition { renewListener() }
         // The route before admission: who is admitted is the route's word.
         if data.requestHead.targetForm == .authority { return serveConnect() }
-        guard let found = findRoute() else { return serveUnmatched() }
-        let route = found.isList ? found.chosen : found
+        guard var route = findRoute() else { return serveUnmatched() }
+        if route.isList { route = route.chosen }
         exchange.route = route
         // Admission before anything that costs us or the issuer something.
         if let fault = admit(to: route) { return .fault(fault) }
@@ -49,14 +49,12 @@ extension CallerConnection {
         }
         prepareReplay(on: route)
         // The body before the token where it is signed with it: a caller that sends slowly must not hold up others at the keeper.
-        if let identity = route.identity, identity.signsBody, gathers(for: identity, on: route) { return .none }
+        if route.signsBody, gathers(on: route) { return .none }
         return seekToken(on: route)
     }
 
     /// The token before the connection: a wait for it must not hold an upstream's connection.
-    func seekToken(on route: RoutePlan) -> Exchange.Action {
-        exchange.machine.on(.routed(route.isList ? .open : lookUpToken(for: route)))
-    }
+    func seekToken(on route: RoutePlan) -> Exchange.Action { exchange.machine.on(.routed(lookUpToken(for: route))) }
 
     // MARK: - In the machine's order
 

@@ -73,6 +73,8 @@ package final class RoutePlan: Sendable {
     package let alternatives: [RoutePlan]
     /// It stands in the listeners' tables for the plans of its list, and is itself used until one is chosen.
     let isList: Bool
+    /// Requests wait until the last byte of their body has come: its digest may be part of a credential.
+    let signsBody: Bool
 
     package init(
         index: Int, number: Int, edition: Edition, name: String, logName: UInt16, identityLogName: UInt16 = 0,
@@ -86,7 +88,8 @@ package final class RoutePlan: Sendable {
         largeBody: BodyCaution.Way,
         passesFinalRefusal: Bool, answerTimeout: UInt64, idleTimeout: UInt64, halfClosedTimeout: UInt64 = 1_000_000_000,
         tokenStub: TokenStubPlan? = nil, placeholders: PlaceholderPlan? = nil, usePlace: UInt16 = 0,
-        conceals: Bool = false, choice: SchemeChoice? = nil, alternatives: [RoutePlan] = []
+        conceals: Bool = false, choice: SchemeChoice? = nil, alternatives: [RoutePlan] = [],
+        signsBody: Bool? = nil
     ) {
         self.index = index
         self.number = number
@@ -129,6 +132,7 @@ package final class RoutePlan: Sendable {
         self.choice = choice
         self.alternatives = alternatives
         isList = !alternatives.isEmpty
+        self.signsBody = signsBody ?? (identity?.signsBody == true)
     }
 }
 
@@ -208,7 +212,7 @@ package final class IdentityPlan: Sendable {
     let linePrefix: Int
     /// Answers of `inspectedStatuses` with a JSON body are held until that has been seen.
     let readsAnswers: Bool
-    /// Requests wait until the last byte of their body has come: its digest is part of the credential.
+    /// The digest of a request's body is part of its credential.
     let signsBody: Bool
     /// Makes the credential of each request; the ready line then holds its material. Nil for all others.
     package let signer: (any RequestSigner)?

@@ -1,13 +1,13 @@
 internal import HTTP1
 internal import Octets
 internal import Synchronization
-package import Tokens
 
 /// `use` with a list: which of a route's identities answers its upstream. The first challenge chooses it for all loops, and the plan of the next
-/// edition takes it over.
+/// edition begins with it.
 package final class SchemeChoice: Sendable {
-    /// What a choice belongs to: another list, or another upstream, begins without one.
-    package let key: Key
+    /// The route that it is of, by name: among routes with equal lists a plan's successor takes over its own.
+    package let route: String
+    package let origin: String
     /// By position in the list.
     package let members: [Member]
     package let allowsDowngrade: Bool
@@ -16,18 +16,6 @@ package final class SchemeChoice: Sendable {
     /// Relaxed: nothing else is read by it, and loops that look at the same time may each choose. They do so by the same list and the same
     /// rule, and a request that met the older choice is answered by what it met.
     private let chosen = Atomic<Int>(-1)
-
-    package struct Key: Hashable, Sendable {
-        package let route: String
-        package let origin: String
-        package let identities: [IdentityDigest]
-
-        package init(route: String, origin: String, identities: [IdentityDigest]) {
-            self.route = route
-            self.origin = origin
-            self.identities = identities
-        }
-    }
 
     package struct Member: Sendable, Equatable {
         package let identity: String
@@ -40,10 +28,16 @@ package final class SchemeChoice: Sendable {
         }
     }
 
-    package init(key: Key, members: [Member], allowsDowngrade: Bool) {
-        self.key = key
+    /// - Parameter earlier: of the plan that runs. Another list, or another upstream, begins without a choice.
+    package init(
+        route: String, origin: String, members: [Member], allowsDowngrade: Bool, after earlier: [SchemeChoice] = []
+    ) {
+        self.route = route
+        self.origin = origin
         self.members = members
         self.allowsDowngrade = allowsDowngrade
+        let same = earlier.filter { $0.origin == origin && $0.members == members }
+        if let position = (same.first { $0.route == route } ?? same.first)?.position { choose(position) }
     }
 
     /// - Returns: nil before any challenge.

@@ -168,27 +168,22 @@ struct GatewayCompiler {
             alternatives.append(
                 try plan(of: route.using(name), to: to, index: index, pseudonym: pseudonym, choice: choice))
         }
-        // Until one is chosen, requests are prepared as that identity wants them that wants most.
+        // Until one is chosen, requests go out as that identity wants them that names the user agent: a WebGate challenges no other.
         let first =
-            route.identityNames.first { members[$0]?.kept.plan.signer?.readsBody == true } ?? route.identityNames[0]
+            route.identityNames.first { scheme(of: route.using($0))?.edits.userAgent != nil } ?? route.identityNames[0]
         routes.append(
             try plan(
                 of: route.using(first), to: to, index: index, pseudonym: pseudonym, choice: choice,
                 alternatives: alternatives))
     }
 
-    /// Taken over from the running plan where it is the same list at the same upstream.
     private func choice(of route: ConfiguredRoute, to: Upstream) -> SchemeChoice {
         let found = route.identityNames.compactMap { members[$0] }
-        let choice = SchemeChoice(
-            key: SchemeChoice.Key(
-                route: route.name, origin: "\(to.origin)", identities: found.map(\.kept.digest)),
+        return SchemeChoice(
+            route: route.name, origin: "\(to.origin)",
             members: found.map {
                 SchemeChoice.Member(identity: $0.configured.name, schemes: $0.configured.scheme.challengeSchemes)
-            }, allowsDowngrade: route.downgrade == .allow)
-        return predecessor.choices.first {
-            $0.key == choice.key && $0.members == choice.members && $0.allowsDowngrade == choice.allowsDowngrade
-        } ?? choice
+            }, allowsDowngrade: route.downgrade == .allow, after: predecessor.choices)
     }
 
     /// - Parameters:
@@ -225,18 +220,19 @@ struct GatewayCompiler {
         let carried = isTokenless ? nil : plan
         let kept = keptRoute(route, to: to, identity: identity, upstream: upstream)
         // The keeper knows the plans of a list's identities; what stands for them asks for no token.
-        if alternatives.isEmpty { keptRoutes.append(kept) }
+        let isList = !alternatives.isEmpty
+        if !isList { keptRoutes.append(kept) }
         var slot: Slot?
-        if let identity, identity.policy.kind != .challengeDriven {
+        if let identity, identity.policy.kind != .challengeDriven, !isList {
             slot = try fixedSlot(of: kept, identity: identity, realm: kept.realm ?? Realm(""))
         }
         var urls: Slot?
-        if let identity, kept.bindsToURL {
+        if let identity, kept.bindsToURL, !isList {
             identity.bindsToURL = true
             urls = try fixedSlot(of: kept, identity: identity, realm: kept.realmOfURLs)
         }
         return RoutePlan(
-            index: index, number: alternatives.isEmpty ? kept.number : -1, edition: edition, name: route.name,
+            index: index, number: isList ? -1 : kept.number, edition: edition, name: route.name,
             logName: routeNames.intern(route.name),
             identityLogName: plan.map { identityNames.intern($0.name) } ?? 0, matches: match(of: route),
             admission: try admission(of: route, to: to), upstream: upstream, pathPrefix: to.pathPrefix,
@@ -245,7 +241,7 @@ struct GatewayCompiler {
             forwarding: forwarding(of: route), answerNotes: answerNotes(of: route),
             correlation: correlation(of: route), slot: slot,
             subject: identity == nil ? nil : subject(of: route),
-            learned: kept.published, urls: urls, strictPaths: route.paths == .strict,
+            learned: isList ? nil : kept.published, urls: urls, strictPaths: route.paths == .strict,
             standing: standing(of: route),
             replay: route.onRejected.replay == .once ? .once : .never,
             replayMethods: (route.onRejected.methods ?? []).map { Array($0.utf8) },
@@ -256,7 +252,8 @@ struct GatewayCompiler {
             halfClosedTimeout: UInt64(clamping: route.timeouts.halfClosed.wholeNanoseconds),
             placeholders: placeholderPlan(of: route, carried),
             usePlace: plan.flatMap { usePlaces?.number(identity: $0.name, origin: upstream.origin) } ?? 0,
-            conceals: carried != nil && route.answers == .conceal, choice: choice, alternatives: alternatives)
+            conceals: carried != nil && route.answers == .conceal, choice: choice, alternatives: alternatives,
+            signsBody: choice.map { $0.members.contains { members[$0.identity]?.kept.plan.signer?.readsBody == true } })
     }
 
     /// The settings of a route that decide for whom and for what a request is; routes with equal ones share a number.

@@ -29,7 +29,14 @@ extension Keeper {
         switch scope {
         case .identity(let name):
             report = catalogue.identity(named: name).map { purge(catalogue.same(as: $0) + formerly(name)) }
-        case .route(let name): report = routes.first { $0.name == name }.map { purge($0) }
+        case .route(let name):
+            // A route with a list of identities is one for each of them.
+            let reports = routes.filter { $0.name == name }.map { purge($0) }
+            report =
+                reports.isEmpty
+                ? nil
+                : PurgeReport(
+                    identities: reports.flatMap(\.identities), tokens: reports.reduce(0) { $0 + $1.tokens })
         case .everything: report = purge(identities + formerly())
         }
         if let report {
