@@ -96,3 +96,50 @@ private func number(_ text: String) throws -> [UInt8] { try #require(Base64.deco
         #expect(try key.sign([1, 2, 3], .rs256).count == 256)
     }
 }
+
+/// Signatures of RFC 9421: which key signs by which algorithm, and how long what it makes is.
+@Suite struct HTTPSigningTests {
+    private static let p384 = """
+        -----BEGIN PRIVATE KEY-----
+        MIG2AgEAMBAGByqGSM49AgEGBSuBBAAiBIGeMIGbAgEBBDD/rFXxHz8/TDDxwfNq
+        cexFSABU7B7wyRpj5nscX5uBs5LOsGFmCQ71QYmXGwREa7+hZANiAAQONrkGEYKn
+        iE2ybwIIiwd4uF/Qvjm1wyB6tyky8c4v3IL4Y/26dt67BSAPCFYru915ZWCFUs2j
+        BgvAgSb19ybHP2rEbMdyTGAE1CPPn855o/IDBAuAUVBFYf3iXgQLhTg=
+        -----END PRIVATE KEY-----
+        """
+
+    private func signs(_ key: SigningKey, by algorithms: [HTTPSignatureAlgorithm: Int]) throws {
+        for algorithm in HTTPSignatureAlgorithm.allCases {
+            if let length = algorithms[algorithm] {
+                #expect(try key.sign([1, 2, 3], algorithm).count == length)
+            } else {
+                #expect(throws: TLSFault.self) { try key.sign([1, 2, 3], algorithm) }
+            }
+        }
+        let again = try SigningKey(file: key.der(), of: SigningKey.Kind.ofHTTP)
+        #expect(again.kind == key.kind)
+    }
+
+    @Test func anRSAKeySignsInTwoWays() throws {
+        let key = try SigningKey(file: SigningKey.makeRSA())
+        #expect(key.onlyHTTPAlgorithm == nil)
+        try signs(key, by: [.rsaPSS: 256, .rsaPKCS1: 256])
+    }
+
+    @Test func everyOtherKeySignsInOne() throws {
+        let edwards = try SigningKey(.ed25519(d: [UInt8](repeating: 7, count: 32)))
+        try signs(edwards, by: [.ed25519: 64])
+        let p256 = try SigningKey(file: SigningKey.makeP256())
+        try signs(p256, by: [.ecdsaP256: 64])
+        let p384 = try SigningKey(file: Array(Self.p384.utf8), of: SigningKey.Kind.ofHTTP)
+        try signs(p384, by: [.ecdsaP384: 96])
+        #expect(
+            [edwards, p256, p384].map(\.onlyHTTPAlgorithm) == [.ed25519, .ecdsaP256, .ecdsaP384]
+                && p384.algorithm == nil)
+    }
+
+    /// JWTs are not signed on this curve.
+    @Test func aCurveIsReadOnlyWhereItSigns() {
+        #expect(throws: TLSFault.self) { try SigningKey(file: Array(Self.p384.utf8)) }
+    }
+}

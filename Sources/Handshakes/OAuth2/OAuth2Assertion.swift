@@ -47,9 +47,9 @@ extension OAuth2Handshake {
         -> Secret
     {
         let wanted = settings.signing.algorithm.flatMap(JWSAlgorithm.init(rawValue:))
-        let algorithm = wanted ?? named.algorithm ?? named.key.algorithm
-        guard named.key.signs(algorithm) else {
-            throw .configuration(reason: "signing: \(algorithm.rawValue) does not go with the kind of key")
+        guard let algorithm = wanted ?? named.algorithm ?? named.key.algorithm, named.key.signs(algorithm) else {
+            let word = (wanted ?? named.algorithm)?.rawValue ?? "no algorithm"
+            throw .configuration(reason: "signing: \(word) does not go with the kind of key")
         }
         var header = JSONBody(capacity: 512)
         header.member("alg", algorithm.rawValue)

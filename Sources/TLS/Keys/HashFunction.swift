@@ -6,6 +6,8 @@ public enum HashFunction: Sendable {
     case md5
     /// FIPS 180-4: 32 bytes.
     case sha256
+    /// FIPS 180-4: 64 bytes.
+    case sha512
     /// SHA-512/256 of FIPS 180-4: 32 bytes, and not the first half of SHA-512.
     case sha512Truncated256
 
@@ -20,6 +22,7 @@ public enum HashFunction: Sendable {
         switch self {
         case .md5: EVP_md5()
         case .sha256: EVP_sha256()
+        case .sha512: EVP_sha512()
         case .sha512Truncated256: EVP_sha512_256()
         }
     }

@@ -1,24 +1,32 @@
 internal import COpenSSL
 internal import Octets
 
-/// A private key that signs JWTs: RSA, EC on P-256, or Ed25519.
+/// A private key that signs: RSA, EC on P-256 or P-384, or Ed25519.
 ///
 /// Immutable after construction, so it may be shared between threads. Neither key nor password is part of any description or error.
 public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
-    private let key: OpaquePointer
-    /// Decides which JWS algorithms the key may sign with.
+    let key: OpaquePointer
+    /// Decides which algorithms the key may sign with.
     public let kind: Kind
     /// DER of the certificate that came with the key, if one did.
     public let certificate: [UInt8]?
 
-    /// RSA of 2048 bits or more, ECDSA over P-256, or Ed25519.
-    public enum Kind: Sendable, Equatable { case rsa, p256, ed25519 }
+    /// RSA of 2048 bits or more, ECDSA over one of two curves, or Ed25519.
+    public enum Kind: Sendable, Equatable {
+        case rsa, p256, p384, ed25519
+
+        /// The kinds that sign JWTs here.
+        public static let ofJWS: [Kind] = [.rsa, .p256, .ed25519]
+        /// The kinds that sign messages of HTTP (RFC 9421 section 3.3).
+        public static let ofHTTP: [Kind] = [.rsa, .p256, .p384, .ed25519]
+    }
 
     /// Fewer bits are refused: RFC 7518 section 3.3 demands 2048.
     static let leastRSABits: Int32 = 2048
 
     /// Takes the key over.
-    init(owning key: OpaquePointer, certificate: [UInt8]?) throws(TLSFault) {
+    /// - Parameter kinds: that are admitted.
+    init(owning key: OpaquePointer, certificate: [UInt8]?, of kinds: [Kind] = Kind.ofJWS) throws(TLSFault) {
         self.key = key
         self.certificate = certificate
         if EVP_PKEY_is_a(key, "RSA") == 1 || EVP_PKEY_is_a(key, "RSA-PSS") == 1 {
@@ -29,12 +37,14 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
             }
         } else if EVP_PKEY_is_a(key, "ED25519") == 1 {
             kind = .ed25519
-        } else if EVP_PKEY_is_a(key, "EC") == 1, Self.isP256(key) {
-            kind = .p256
+        } else if let kind = Self.kind(ofCurve: key) {
+            self.kind = kind
         } else {
             kind = .ed25519
-            throw TLSFault(.configuration, "a signing key is RSA, EC on P-256, or Ed25519")
+            throw Self.unfit(kinds)
         }
+        // Freed by deinit from here on, also when this throws.
+        guard kinds.contains(kind) else { throw Self.unfit(kinds) }
     }
 
     deinit { EVP_PKEY_free(key) }
@@ -51,11 +61,21 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
         return BN_bn2bin(number, &bytes) == bytes.count ? bytes : nil
     }
 
-    private static func isP256(_ key: OpaquePointer) -> Bool {
+    private static func unfit(_ kinds: [Kind]) -> TLSFault {
+        let curves = kinds.contains(.p384) ? "P-256 or P-384" : "P-256"
+        return TLSFault(.configuration, "a signing key is RSA, EC on \(curves), or Ed25519")
+    }
+
+    private static func kind(ofCurve key: OpaquePointer) -> Kind? {
+        guard EVP_PKEY_is_a(key, "EC") == 1 else { return nil }
         var name = [CChar](repeating: 0, count: 64)
         var length = 0
-        guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
-        return name.prefix(length).elementsEqual("prime256v1".utf8.map { CChar(bitPattern: $0) })
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return nil }
+        return switch String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) {
+        case "prime256v1": .p256
+        case "secp384r1": .p384
+        default: nil
+        }
     }
 }
 
@@ -63,12 +83,16 @@ public final class SigningKey: @unchecked Sendable, CustomStringConvertible {
 
 extension SigningKey {
     /// From a file: PEM (PKCS#8, also with a passphrase, PKCS#1, SEC 1; a certificate may stand beside it), PKCS#12, or PKCS#8 in DER.
-    /// - Parameter password: of an encrypted key or archive; not looked at otherwise.
+    /// - Parameters:
+    ///   - password: of an encrypted key or archive; not looked at otherwise.
+    ///   - kinds: that are admitted.
     /// - Throws: `.configuration`.
-    public convenience init(file: [UInt8], password: [UInt8] = []) throws(TLSFault) {
+    public convenience init(
+        file: [UInt8], password: [UInt8] = [], of kinds: [Kind] = Kind.ofJWS
+    ) throws(TLSFault) {
         ErrorQueue.clear()
         if file.first == 0x30 {
-            try self.init(der: file, password: password)
+            try self.init(der: file, password: password, of: kinds)
             return
         }
         guard let key = ClientCertificate.privateKey(in: file, password: password) else {
@@ -80,10 +104,10 @@ extension SigningKey {
         let certificates = ClientCertificate.certificates(in: file, limit: 1)
         ErrorQueue.clear()
         defer { for certificate in certificates { X509_free(certificate) } }
-        try self.init(owning: key, certificate: certificates.first.flatMap(Self.encoding))
+        try self.init(owning: key, certificate: certificates.first.flatMap(Self.encoding), of: kinds)
     }
 
-    private convenience init(der file: [UInt8], password: [UInt8]) throws(TLSFault) {
+    private convenience init(der file: [UInt8], password: [UInt8], of kinds: [Kind]) throws(TLSFault) {
         // Readers of secrets trim one line end, LF or CR LF, and an archive may end in these very octets. DER says how long it is.
         var bytes = file
         defer { bytes.wipe() }
@@ -108,7 +132,7 @@ extension SigningKey {
                 throw ErrorQueue.configurationFault("signing key in PKCS#12 cannot be read")
             }
             defer { X509_free(leaf) }
-            try self.init(owning: key, certificate: leaf.flatMap(Self.encoding))
+            try self.init(owning: key, certificate: leaf.flatMap(Self.encoding), of: kinds)
             return
         }
         ErrorQueue.clear()
@@ -119,7 +143,7 @@ extension SigningKey {
         guard let key = plain ?? Self.encrypted(bytes, &secret) else {
             throw ErrorQueue.configurationFault("signing key in DER cannot be read")
         }
-        try self.init(owning: key, certificate: nil)
+        try self.init(owning: key, certificate: nil, of: kinds)
     }
 
     private static func encrypted(_ der: [UInt8], _ secret: inout [CChar]) -> OpaquePointer? {
@@ -147,11 +171,12 @@ extension SigningKey {
 // MARK: - Signing
 
 extension SigningKey {
-    /// The algorithm that the key signs with unless it is told otherwise.
-    public var algorithm: JWSAlgorithm {
+    /// The algorithm that the key signs JWTs with unless it is told otherwise; nil for a kind that signs none here.
+    public var algorithm: JWSAlgorithm? {
         switch kind {
         case .rsa: .rs256
         case .p256: .es256
+        case .p384: nil
         case .ed25519: .edDSA
         }
     }
@@ -171,19 +196,27 @@ extension SigningKey {
         guard signs(algorithm) else {
             throw TLSFault(.configuration, "\(algorithm.rawValue) does not go with this kind of key")
         }
+        return try sign(
+            bytes, hash: algorithm == .edDSA ? nil : EVP_sha256(), isPSS: algorithm == .ps256,
+            width: algorithm == .es256 ? 32 : nil)
+    }
+
+    /// - Parameters:
+    ///   - hash: nil for algorithms that bring their own.
+    ///   - isPSS: the padding of RSA, with a salt as long as the hash (RFC 7518 section 3.5).
+    ///   - width: of each of the two numbers of ECDSA, in octets, which stand behind one another; nil for other keys.
+    func sign(_ bytes: [UInt8], hash: OpaquePointer?, isPSS: Bool, width: Int?) throws(TLSFault) -> [UInt8] {
         ErrorQueue.clear()
         guard let context = EVP_MD_CTX_new() else { throw ErrorQueue.configurationFault("signature") }
         defer { EVP_MD_CTX_free(context) }
         var parameters: OpaquePointer?
-        let digest = algorithm == .edDSA ? nil : EVP_sha256()
-        guard EVP_DigestSignInit(context, &parameters, digest, nil, key) == 1 else {
+        guard EVP_DigestSignInit(context, &parameters, hash, nil, key) == 1 else {
             throw ErrorQueue.configurationFault("signature")
         }
-        if algorithm == .ps256 {
-            // RFC 7518 section 3.5: the salt is as long as the hash.
+        if isPSS {
             guard EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING) == 1,
                 EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST) == 1
-            else { throw ErrorQueue.configurationFault("PS256") }
+            else { throw ErrorQueue.configurationFault("PSS") }
         }
         var count = 0
         guard EVP_DigestSign(context, nil, &count, bytes, bytes.count) == 1, count > 0 else {
@@ -194,22 +227,23 @@ extension SigningKey {
             throw ErrorQueue.configurationFault("signature")
         }
         signature.removeLast(signature.count - count)
-        return algorithm == .es256 ? try Self.fixedWidth(signature) : signature
+        return if let width { try Self.fixed(signature, width) } else { signature }
     }
 
-    private static func fixedWidth(_ der: [UInt8]) throws(TLSFault) -> [UInt8] {
+    private static func fixed(_ der: [UInt8], _ width: Int) throws(TLSFault) -> [UInt8] {
         let fixed = der.withUnsafeBufferPointer { raw -> [UInt8]? in
             var start = raw.baseAddress
             guard let parsed = d2i_ECDSA_SIG(nil, &start, raw.count) else { return nil }
             defer { ECDSA_SIG_free(parsed) }
-            var bytes = [UInt8](repeating: 0, count: 64)
+            var bytes = [UInt8](repeating: 0, count: 2 * width)
             let done = bytes.withUnsafeMutableBufferPointer { buffer in
-                BN_bn2binpad(ECDSA_SIG_get0_r(parsed), buffer.baseAddress, 32) == 32
-                    && BN_bn2binpad(ECDSA_SIG_get0_s(parsed), buffer.baseAddress?.advanced(by: 32), 32) == 32
+                let count = Int32(clamping: width)
+                return BN_bn2binpad(ECDSA_SIG_get0_r(parsed), buffer.baseAddress, count) == count
+                    && BN_bn2binpad(ECDSA_SIG_get0_s(parsed), buffer.baseAddress?.advanced(by: width), count) == count
             }
             return done ? bytes : nil
         }
-        guard let fixed else { throw ErrorQueue.configurationFault("ES256") }
+        guard let fixed else { throw ErrorQueue.configurationFault("ECDSA") }
         return fixed
     }
 }
