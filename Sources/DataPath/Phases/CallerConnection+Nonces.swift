@@ -17,7 +17,7 @@ extension CallerConnection {
             return known.nonce
         }
         // Answered elsewhere, it has authenticated another connection.
-        if identity.bindsConnections { return nil }
+        if identity.bindsConnections || identity.answersForRequest { return nil }
         let last = data.nonces.lastAnswered(at: route.upstream.origin)
         return last?.serves(identity, generation: generation) == true ? last?.nonce : nil
     }
@@ -40,9 +40,9 @@ extension CallerConnection {
 
     /// From now on the nonce is the connection's, and the loop's last one.
     private func publish(_ nonce: ServerNonce, on route: RoutePlan, in upstream: UpstreamConnection?) {
-        guard let identity = route.identity, let generation = exchange.machine.credential.sent?.generation else {
-            return
-        }
+        guard let identity = route.identity, !identity.answersForRequest,
+            let generation = exchange.machine.credential.sent?.generation
+        else { return }
         let known = KnownNonce(nonce, of: identity, generation: generation)
         upstream?.knownNonce = known
         data.nonces.noteAnswered(known, at: route.upstream.origin)
@@ -63,6 +63,7 @@ extension CallerConnection {
     ) -> Exchange.Judgement? {
         guard let route = exchange.route else { return nil }
         let nonces = requestNonces()
+        if route.identity?.answersForRequest == true { return judgeWish(verdict, nonces, in: upstream) }
         switch verdict {
         case .nonce(let nonce, let challenge):
             return refused(nonces, with: nonce, challenge, by: upstream, on: route)
@@ -77,6 +78,22 @@ extension CallerConnection {
             return nil
         default: return nil
         }
+    }
+
+    /// The first wish is fulfilled. Where another one follows, the server does not take the credential as it asked for it: a new value of the
+    /// secret may help, and without one the refusal is the caller's.
+    /// - Returns: nil where the verdict stands as it is.
+    private func judgeWish(
+        _ verdict: ChallengeVerdict, _ nonces: RequestNonces, in upstream: UpstreamConnection
+    ) -> Exchange.Judgement? {
+        guard case .nonce(let nonce, let challenge) = verdict else { return nil }
+        let isFirst = nonces.own == nil
+        nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
+        guard !isFirst else { return .nonce }
+        nonces.passesRefusal = true
+        data.noteGlitch(.unusableChallenge, reason: "the server asks for another signature again", of: self)
+        exchange.record.challenge = HeldChallenge(challenge)
+        return .challenge
     }
 
     private func judged(on route: RoutePlan) -> Exchange.Judgement {

@@ -20,7 +20,8 @@ extension CallerConnection {
         // A 403 is an answer about the user's rights, which the caller can understand; only a 401 asks for what it cannot give. Where the
         // route itself counts it as a refusal, it is one.
         let isAnswer = exchange.answer.status == 403 && route.identity?.isRefusedBy403 != true
-        if route.passesFinalRefusal || isAnswer, exchange.upstream != nil { return relayAnswer() }
+        let passes = route.passesFinalRefusal || isAnswer || exchange.nonces?.passesRefusal == true
+        if passes, exchange.upstream != nil { return relayAnswer() }
         return .fault(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answer.status))
     }
 

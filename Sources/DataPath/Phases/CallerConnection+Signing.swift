@@ -23,9 +23,9 @@ extension CallerConnection {
         var request = try requestToSign(on: route)
         request.received = receivedFields(signer.readFields)
         request.isProbe = exchange.caution.isProbe
+        request.keys = data.proofKeys
         if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
-            request.keys = data.proofKeys
         } else if identity.answersNonces {
             request.serverNonce = nonceToAnswer(on: route)
             if identity.bindsConnections { prepareToBind(&request) }

@@ -220,6 +220,8 @@ package final class IdentityPlan: Sendable {
     let signs: Bool
     let usesNonces: Bool
     let answersNonces: Bool
+    /// A challenge counts for the request that it refuses, and for no other.
+    let answersForRequest: Bool
 
     package init(
         index: Int, name: String, handshake: any Handshake, acquireTimeout: UInt64, reportsSuccess: Bool,
@@ -238,7 +240,8 @@ package final class IdentityPlan: Sendable {
         signs = signer != nil
         signsBody = signer?.readsBody == true
         usesNonces = signer?.nonceRule == .ofOrigin
-        answersNonces = signer?.nonceRule == .ofConnection
+        answersForRequest = signer?.nonceRule == .ofRequest
+        answersNonces = signer?.nonceRule == .ofConnection || answersForRequest
         answersInPlace = answersNonces || bindsConnections
         isRefusedBy403 = statuses?.contains(403) == true
         switch (handshake.statusRule, statuses) {

@@ -12,7 +12,7 @@ extension Explanation {
         let edits = route.edits
         if let signer = identity.signer {
             lines.append(
-                signer.fieldNames.joined(separator: ", ") + ": made for each request; the caller's own: dropped")
+                signer.fieldNames.joined(separator: ", ") + ": made for each request; " + signer.callersOwn)
         } else if identity.isTokenless {
             lines.append("nothing: the certificate shown in the TLS handshake is the credential")
         } else {

@@ -6,6 +6,8 @@ public import TLS
 public protocol RequestSigner: Sendable {
     /// Every field that it writes, in any case of letters; what a caller sent under these names does not pass.
     var fieldNames: [String] { get }
+    /// The fate of the caller's own fields of those names, for `cardea explain`.
+    var callersOwn: String { get }
     /// Fields of the caller's that it looks at as they came, in any case of letters.
     var readFields: [String] { get }
     /// Whether it needs the digest of the body, so that the body must be there before the head goes out.
@@ -37,6 +39,8 @@ public protocol RequestSigner: Sendable {
 extension RequestSigner {
     /// A signer that does not say otherwise looks at what will be sent alone.
     public var readFields: [String] { [] }
+    /// A signer that does not say otherwise lets nothing of them pass.
+    public var callersOwn: String { "the caller's own: dropped" }
     /// A signer that does not say otherwise has one way for all bodies.
     public func passesBody(of received: [(name: String, value: String)]) -> Bool { false }
     /// A signer that does not say otherwise takes no nonces from answers.
@@ -65,7 +69,7 @@ public struct RequestToSign: Sendable {
     public var bodyDigest: [UInt8]?
     /// The last nonce of the upstream's origin, where that is the signer's rule.
     public var nonce: String?
-    /// The nonce of the connection, where that is the signer's rule; nil as long as there was no challenge.
+    /// The nonce of the connection, or of the challenge to this very request, by the signer's rule; nil as long as there was no challenge.
     public var serverNonce: ServerNonce?
     /// The hash of the server's certificate on the connection that the request goes out on (RFC 5929 §4.1), where its scheme authenticates
     /// connections; nil where there is no TLS.

@@ -45,13 +45,16 @@ public enum NonceRule: Sendable {
     /// A nonce belongs to the connection that it came on, and each use of it has a number. Without one nothing is written: the upstream's
     /// challenge brings it (RFC 7616 §3.3).
     case ofConnection
+    /// A challenge asks for another credential of the request that it refuses, and of no other (RFC 9421 §5). Without one a credential is
+    /// written all the same. The request is sent once more with it; asked again, its caller gets the refusal.
+    case ofRequest
 }
 
 /// The fields of a signed request, and what signs its body.
 public struct RequestSignature {
     /// None where the signer waits for the upstream's nonce.
     public var fields: [InjectedField]
-    /// The nonce that they answer, where the rule is `.ofConnection`.
+    /// The nonce that they answer, where the rule is `.ofConnection` or `.ofRequest`.
     public var answer: NonceAnswer?
     /// The signer of the body, where it is signed while it passes; of this sending of the request alone.
     public var body: (any BodySigner)?

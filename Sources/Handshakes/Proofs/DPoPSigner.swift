@@ -70,6 +70,7 @@ struct BoundToken {
 /// The keys that one data loop has read: reading one costs more than a signature does. Of that loop alone.
 public final class ProofKeys: @unchecked Sendable {
     private var keys: [String: DPoPKey] = [:]
+    private var signingKeys: [String: SigningKey] = [:]
     private static let most = 64
 
     /// No key is read yet.
@@ -83,6 +84,21 @@ public final class ProofKeys: @unchecked Sendable {
         if keys.count >= Self.most { keys.removeAll(keepingCapacity: true) }
         keys[name] = key
         return key
+    }
+
+    /// - Parameter thumbprint: of the key's octets, which is its name here.
+    func signingKey(_ thumbprint: String, _ der: Secret) -> SigningKey? {
+        if let known = signingKeys[thumbprint] { return known }
+        guard let key = Self.read(der) else { return nil }
+        if signingKeys.count >= Self.most { signingKeys.removeAll(keepingCapacity: true) }
+        signingKeys[thumbprint] = key
+        return key
+    }
+
+    static func read(_ der: Secret) -> SigningKey? {
+        var octets = der.withBytes { Array($0) }
+        defer { octets.wipe() }
+        return try? SigningKey(file: octets, of: SigningKey.Kind.ofHTTP)
     }
 }
 

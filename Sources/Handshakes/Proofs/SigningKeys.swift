@@ -11,9 +11,11 @@ struct NamedSigningKey: Sendable {
     var algorithm: JWSAlgorithm?
 
     /// Reads a secret that holds one key (PEM, PKCS#8, PKCS#12, JWK) or a JWK set, of which the private signing keys count, in order.
-    /// - Parameter name: the secret's, for the reason of a failure.
+    /// - Parameters:
+    ///   - name: the secret's, for the reason of a failure.
+    ///   - kinds: that are admitted.
     static func read(
-        _ secret: Secret, password: Secret?, name: String
+        _ secret: Secret, password: Secret?, name: String, of kinds: [SigningKey.Kind] = SigningKey.Kind.ofJWS
     ) throws(GrantFailure) -> [NamedSigningKey] {
         var file = secret.withBytes { Array($0) }
         var phrase = password.map { $0.withBytes { Array($0) } } ?? []
@@ -23,7 +25,7 @@ struct NamedSigningKey: Sendable {
         }
         do throws(TLSFault) {
             guard file.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{") else {
-                return [NamedSigningKey(key: try SigningKey(file: file, password: phrase))]
+                return [NamedSigningKey(key: try SigningKey(file: file, password: phrase, of: kinds))]
             }
             let keys = try PrivateJWK.all(in: file)
             guard !keys.isEmpty else { throw TLSFault(.configuration, "no private key for signatures in the JWK") }

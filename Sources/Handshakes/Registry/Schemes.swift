@@ -4,7 +4,7 @@ public import Configuration
 package enum Schemes {
     package static let all: [any Scheme.Type] = [
         StaticScheme.self, BasicScheme.self, DigestScheme.self, NegotiateScheme.self, NTLMScheme.self,
-        AWSSigV4Scheme.self, ClientCertificateScheme.self,
+        AWSSigV4Scheme.self, HTTPSignatureScheme.self, ClientCertificateScheme.self,
         OAuth2Scheme.self, OAMWebGateScheme.self, OAMOAuthScheme.self, MobileFirstScheme.self, MobileHubScheme.self,
         AdobePassScheme.self, RecipeScheme.self,
     ]
