@@ -62,6 +62,8 @@ enum Seams {
             ["getaddrinfo("], "the name service, and its thread"),
         "Sources/Reactor/Process/BlockingThread.swift": Implementation(
             ["WorkerThread("], "the thread of blocking work"),
+        "Sources/Reactor/Process/BlockingThreads.swift": Implementation(
+            ["WorkerThread("], "the threads of programs that bring credentials"),
         "Sources/Telemetry/Log/LogThread.swift": Implementation(["WorkerThread(", "poll("], "the log's thread"),
         "Sources/Telemetry/Log/LogSink.swift": Implementation(
             ["poll("], "asks whether a pipe takes a line, without a wait"),

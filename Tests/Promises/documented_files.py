@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 import os
+import pathlib
 import re
 import secrets
 import shutil
@@ -17,6 +18,8 @@ from documentation import ROOT
 
 # A path of the reader's machine, as a value; the lookbehind leaves addresses such as https://x/etc/ alone.
 PATH = re.compile(r"(?<![\w/.-])/(?:run|etc|var|srv|tmp|home)/[\w./-]+")
+# A program of the reader's own.
+PROGRAM = re.compile(r"\bcommand: \[(/[\w./-]+)")
 REFERENCE = re.compile(r"\bfile:([\w./-]+)")
 CERTIFICATES = (".pem", ".crt", ".p12", ".key")
 
@@ -58,6 +61,10 @@ def said(text, folder, binary):
     """The status of `cardea check` and its lines, for a configuration whose files, secrets and folders are made up in `folder`."""
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG")}
     text = PATH.sub(lambda match: f"{folder}{match[0]}", text)
+    text = PROGRAM.sub(lambda match: match[0] if match[1].startswith(str(folder)) else f"command: [{folder}{match[1]}", text)
+    for path in PROGRAM.findall(text):
+        pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+        pathlib.Path(path).touch(mode=0o755)
     value = read(text)
     credentials = folder / "credentials"
     credentials.mkdir(mode=0o700, exist_ok=True)

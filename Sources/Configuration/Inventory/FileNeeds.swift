@@ -89,13 +89,16 @@ public struct FileNeeds: Sendable, Equatable {
         case .file(let path): add(file: path)
         case .credential:
             if let folder = environment("CREDENTIALS_DIRECTORY"), folder.hasPrefix("/") { add(folder, .read) }
-        case .command(let program, let arguments):
-            add(file: program, [.read, .execute])
-            for path in Self.programs { add(path, [.read, .execute]) }
-            // The file is named, so it is meant to be read.
-            for argument in arguments where argument.hasPrefix("/") { add(argument, .read) }
+        case .command(let program, let arguments): add(program: program, given: arguments)
         case .environment, .literal: break
         }
+    }
+
+    /// - Parameter texts: the words that the program is given; a file among them is meant to be read.
+    mutating func add(program: String, given texts: [String]) {
+        add(file: program, [.read, .execute])
+        for path in Self.programs { add(path, [.read, .execute]) }
+        for text in texts where text.hasPrefix("/") { add(text, .read) }
     }
 
     /// The resolver, name services, certificate authorities, time zones, libraries that are loaded late, and facts of the process.
@@ -156,6 +159,9 @@ extension Configuration {
         for secret in secrets { needs.add(secret.reference, environment: environment) }
         for identity in identities {
             for path in identity.scheme.files(environment: environment) { needs.add(file: path) }
+            if let program = identity.scheme.program {
+                needs.add(program: program.path, given: program.arguments + program.environment.values)
+            }
         }
         for key in clientKeys { needs.add(file: key.files.certificate) }
         for tls in clientTLS {

@@ -34,7 +34,12 @@ extension Configuration {
             case .environment, .literal: break
             }
         }
-        for identity in identities { hidden.files += identity.scheme.files(environment: environment) }
+        for identity in identities {
+            hidden.files += identity.scheme.files(environment: environment)
+            if let program = identity.scheme.program {
+                hidden.add(program: program.path, program.arguments + program.environment.values)
+            }
+        }
         // SQLite's own, and the key that is made where none is named.
         if let path = store.path { hidden.files += ["", "-wal", "-shm", ".key"].map { path + $0 } }
         if let audit { hidden.files += ["", ".key"].map { audit.path + $0 } }

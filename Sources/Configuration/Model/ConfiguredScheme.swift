@@ -22,6 +22,8 @@ package protocol ConfiguredScheme: Sendable {
     var certificates: [ClientKeyFiles] { get }
     /// Files and folders that a library reads for it, beside its secrets.
     func files(environment: (String) -> String?) -> [String]
+    /// The program that brings the credential; nil where none does.
+    var program: ProgramCall? { get }
     /// The lifetime of a token whose issuer names none; nil: as for all.
     static var defaultLifetime: Duration? { get }
     /// Whether a token needs data out of an upstream's challenge (docs/design/challenges.md#scout).
@@ -91,6 +93,7 @@ extension ConfiguredScheme {
     package static var hasToken: Bool { true }
     package var certificates: [ClientKeyFiles] { [] }
     package func files(environment: (String) -> String?) -> [String] { [] }
+    package var program: ProgramCall? { nil }
     package static var defaultLifetime: Duration? { nil }
     package var isChallengeDriven: Bool { false }
     package var probe: String? { nil }

@@ -4,7 +4,7 @@ import Octets
 import Synchronization
 internal import World
 
-/// Runs a program for its standard output: no shell, no standard input, errors thrown away, bounded in bytes and time.
+/// Runs a program for its standard output: no shell, errors thrown away, bounded in bytes and time.
 enum BoundedCommand {
     struct Fault: Error {
         var reason: String
@@ -13,15 +13,23 @@ enum BoundedCommand {
     /// Started and not reaped yet.
     fileprivate static let children = Mutex<Set<pid_t>>([])
 
-    /// - Parameter time: nanoseconds until the program and its children are killed.
-    static func output(of path: String, _ arguments: [String], bound: Int, time: Int64) throws(Fault) -> [UInt8] {
+    /// - Parameters:
+    ///   - input: the program's standard input, which ends behind it; at most `ProgramCall.longestInput` bytes.
+    ///   - environment: all of it, each entry with its `=`; nil: that of this process.
+    ///   - time: nanoseconds until the program and its children are killed.
+    static func output(
+        of path: String, _ arguments: [String], input: [UInt8] = [], environment: [String]? = nil, bound: Int,
+        time: Int64
+    ) throws(Fault) -> [UInt8] {
         var ends: [Int32] = [-1, -1]
         guard cyaml_pipe(&ends) == 0 else { throw Fault(reason: FileReader.lastFault()) }
         defer { close(ends[0]) }
         let process: pid_t
         do {
             defer { close(ends[1]) }
-            process = try start(path, arguments, output: ends[1])
+            let source = try filled(with: input)
+            defer { if let source { close(source) } }
+            process = try start(path, arguments, environment, input: source, output: ends[1])
         }
         let deadline = now() + time
         let outcome = Result { () throws(Fault) in try collect(ends[0], bound: bound, deadline: deadline) }
@@ -35,7 +43,25 @@ enum BoundedCommand {
         return output
     }
 
-    private static func start(_ path: String, _ arguments: [String], output: Int32) throws(Fault) -> pid_t {
+    /// The reading end of a pipe that holds the bytes and is closed behind them; nil for no bytes. The kernel's buffer takes them all at once,
+    /// so nobody waits for a program that does not read.
+    private static func filled(with input: [UInt8]) throws(Fault) -> Int32? {
+        guard !input.isEmpty else { return nil }
+        var ends: [Int32] = [-1, -1]
+        guard input.count <= ProgramCall.longestInput, cyaml_pipe(&ends) == 0 else {
+            throw Fault(reason: input.count <= ProgramCall.longestInput ? FileReader.lastFault() : "has too much input")
+        }
+        defer { close(ends[1]) }
+        guard write(ends[1], input, input.count) == input.count else {
+            close(ends[0])
+            throw Fault(reason: FileReader.lastFault())
+        }
+        return ends[0]
+    }
+
+    private static func start(
+        _ path: String, _ arguments: [String], _ environment: [String]?, input: Int32?, output: Int32
+    ) throws(Fault) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         var attributes = posix_spawnattr_t()
         posix_spawn_file_actions_init(&actions)
@@ -44,7 +70,11 @@ enum BoundedCommand {
             posix_spawn_file_actions_destroy(&actions)
             posix_spawnattr_destroy(&attributes)
         }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        if let input {
+            posix_spawn_file_actions_adddup2(&actions, input, 0)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        }
         posix_spawn_file_actions_adddup2(&actions, output, 1)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         // Not every descriptor of the process is ours to have marked close-on-exec.
@@ -63,10 +93,16 @@ enum BoundedCommand {
         var words: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) }
         defer { for word in words { free(word) } }
         words.append(nil)
+        var own: [UnsafeMutablePointer<CChar>?] = (environment ?? []).map { strdup($0) }
+        defer { for entry in own { free(entry) } }
+        own.append(nil)
         var process: pid_t = 0
         // Known before anybody can find it dead: the process that we may be the init of reaps what it does not know.
         let code = children.withLock { children in
-            let code = posix_spawn(&process, path, &actions, &attributes, words, environ)
+            let code =
+                environment == nil
+                ? posix_spawn(&process, path, &actions, &attributes, words, environ)
+                : posix_spawn(&process, path, &actions, &attributes, words, own)
             if code == 0 { children.insert(process) }
             return code
         }

@@ -4,7 +4,7 @@ public struct WrittenPlaces: Sendable, Equatable {
     private var marks: [String: [Mark]] = [:]
 
     private static let schemes = ["file:", "env:", "credential:", "exec:"]
-    private static let files: Set<String> = ["ca", "certificate", "client_ca", "ocsp"]
+    private static let files: Set<String> = ["ca", "certificate", "client_ca", "ocsp", "command"]
 
     init(_ root: Node) { note(root, key: "", at: root.mark) }
 

@@ -157,6 +157,12 @@ struct IdentityCompiler {
                 loginAttempts: UInt32(clamping: token.loginAttempts), allowsLastAttempt: token.allowLastAttempt),
             secrets: secrets(of: identity, traits.attempts ?? []), network: network(of: identity), kind: traits.kind,
             startup: startup(of: identity))
+        if let program = identity.scheme.program {
+            policy.program = { () throws -> Secret in
+                let answer = try program.run()
+                return answer.withBytes { Secret($0) }
+            }
+        }
         policy.attemptSecrets = traits.attempts?.map(\.key)
         for attempt in traits.attempts ?? [] { policy.attemptAccounts[attempt.key] = attempt.account }
         policy.isShared = token.persist && traits.keepsTokens && access.canRegrant

@@ -27,11 +27,13 @@ struct DetachedKeeper {
     ) throws(GatewayFault) {
         let resolver: any NameResolver
         let blocking: any BlockingWork
+        let programs: any BlockingWork
         let events: EventLog
         do {
             loop = try Loop(name: name, kernel: platform.kernel())
             resolver = try platform.names()
             blocking = try platform.blocking()
+            programs = try platform.programs()
             events = try EventLog(level: .error, time: platform.time)
         } catch { throw GatewayFault("\(error)") }
         let cache = HotCache(readers: 1, slots: 4096, byteLimit: 1 << 20)
@@ -46,7 +48,7 @@ struct DetachedKeeper {
                 store: opened.store,
                 storeState: opened.state, markKey: try MarkKey(in: opened.rows, random: platform.random),
                 random: platform.random,
-                subjects: SubjectBook.Limits(configuration)))
+                subjects: SubjectBook.Limits(configuration), programs: programs))
         shared = try Gateway.openFleet(
             configuration, environment: environment, keeper: keeper, platform: platform)
     }

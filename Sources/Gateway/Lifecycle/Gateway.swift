@@ -109,9 +109,11 @@ public final class Gateway: Sendable {
             configuration, environment: environment, events: log.events, platform: platform)
         store = opened.store
         workshop = opened.workshop
+        let programs: any BlockingWork
         do {
             resolver = try platform.names()
             blocking = try platform.blocking()
+            programs = try platform.programs()
             keeperLoop = try Loop(name: "keeper", kernel: platform.kernel(), mailCapacity: 65_536)
         } catch { throw GatewayFault("\(error)") }
         let counts = SpanCounts()
@@ -132,7 +134,7 @@ public final class Gateway: Sendable {
                 identities: compiled.identities, routes: compiled.compiler.keptRoutes, store: opened.store,
                 storeState: opened.state,
                 markKey: try MarkKey(in: opened.rows, random: platform.random), random: platform.random,
-                subjects: SubjectBook.Limits(configuration), audit: audit, spans: spans))
+                subjects: SubjectBook.Limits(configuration), audit: audit, spans: spans, programs: programs))
         let keeper = self.keeper
         let opening = try Self.openFleet(
             configuration, environment: environment, keeper: keeper, platform: platform)

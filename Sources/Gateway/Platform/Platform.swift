@@ -12,6 +12,8 @@ public struct Platform: Sendable {
     let kernel: @Sendable () -> Kernel
     let names: @Sendable () throws(LoopFault) -> any NameResolver
     let blocking: @Sendable () throws(LoopFault) -> any BlockingWork
+    /// Runs the programs that bring credentials.
+    let programs: @Sendable () throws(LoopFault) -> any BlockingWork
     /// Where the store's files are.
     var disk: any StoreDisk = MachineDisk()
     /// The store has a thread; else whoever made the platform turns it.
@@ -23,5 +25,6 @@ public struct Platform: Sendable {
     public static let machine = Platform(
         time: SystemTime(), random: SystemRandom(), kernel: { Kernel() },
         names: { () throws(LoopFault) in try Resolver() }, blocking: { () throws(LoopFault) in try BlockingThread() },
+        programs: { () throws(LoopFault) in BlockingThreads(name: "program") },
         start: { (name, body) throws(WorkerThreadFault) in _ = try WorkerThread(name: name, body) })
 }

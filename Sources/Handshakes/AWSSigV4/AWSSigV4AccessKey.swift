@@ -42,6 +42,22 @@ struct AWSSigV4AccessKey: Sendable {
         self.sessionToken = sessionToken?.ascii
     }
 
+    /// A temporary key as AWS' `credential_process` writes it, and its life in nanoseconds.
+    static func brought(by answer: ProgramAnswer) throws(GrantFailure) -> (key: Self, lifetime: UInt64?) {
+        guard case .number(let version)? = try answer.found(["Version"]), version.elementsEqual("1".utf8) else {
+            throw ProgramAnswer.invalid("'Version' is not 1")
+        }
+        let id = try answer.text(["AccessKeyId"])
+        let secret = try answer.text(["SecretAccessKey"])
+        let token = try answer.found(["SessionToken"]) == nil ? nil : try answer.text(["SessionToken"])
+        do throws(GrantFailure) {
+            return (try Self(id: id, secret: secret, sessionToken: token), try answer.time(["Expiration"]))
+        } catch {
+            guard case .secretUnusable(let name, let reason) = error else { throw error }
+            throw ProgramAnswer.invalid("its \(name) is \(reason)")
+        }
+    }
+
     /// Leaves room for the signature beside it.
     private static let longestToken = 16 * 1024
 

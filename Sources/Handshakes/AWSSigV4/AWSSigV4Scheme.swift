@@ -45,8 +45,16 @@ struct AWSSigV4Scheme: Scheme {
     }
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
-        AWSSigV4Handshake(settings: settings)
+        AWSSigV4Handshake(settings: settings, world: world)
     }
 
-    func traits(of identity: Identity) -> SchemeTraits { SchemeTraits(.fixed) }
+    var program: ProgramCall? { settings.program }
+
+    func traits(of identity: Identity) -> SchemeTraits {
+        guard settings.program != nil else { return SchemeTraits(.fixed) }
+        var traits = SchemeTraits(.proactive)
+        // A key is no token that an issuer made for this gateway: it stays in memory, as one out of files does.
+        traits.keepsTokens = false
+        return traits
+    }
 }

@@ -15,6 +15,8 @@ struct AWSSigV4Settings: Sendable, Equatable {
     var services: [String] = []
     /// The names that a caller may choose by its own signature; empty: none.
     var regions: [String] = []
+    /// Brings temporary keys, instead of the secrets.
+    var program: ProgramCall?
     var payload = Payload.signed
     var hasSessionToken = false
     /// Octets of a chunk that is held until it can be signed.
@@ -24,9 +26,14 @@ struct AWSSigV4Settings: Sendable, Equatable {
         name: "aws_sigv4", description: "AWS Signature Version 4: each request is signed with an access key.",
         keys: [
             // The id is no secret, but changes together with the key when credentials are rotated in files.
-            KeySpec("access_key_id", .secret, "The access key's id.", required: true, digest: .place),
-            KeySpec("secret_access_key", .secret, "The access key itself.", required: true, digest: .place),
+            KeySpec(
+                "access_key_id", .secret, "The access key's id. It and the key are required where there is no program.",
+                digest: .place),
+            KeySpec("secret_access_key", .secret, "The access key itself.", digest: .place),
             KeySpec("session_token", .secret, "The session token that belongs to a temporary key.", digest: .place),
+            KeySpec(
+                "program", .block(ProgramKeys.block("aws_sigv4_program", "A program that brings temporary keys.")),
+                "In the place of the keys: a program that writes them as AWS' `credential_process` does."),
             KeySpec(
                 "region", .text(.hostName),
                 "The region in the signature, such as `eu-west-1`. It is taken from the upstream's host where that is one of AWS's.",
@@ -62,6 +69,15 @@ struct AWSSigV4Settings: Sendable, Equatable {
         self.init(service: keys.text("service"), region: keys.text("region"))
         payload = keys.word("payload")
         hasSessionToken = keys.has("session_token")
+        if keys.has("program") {
+            keys.refuse(
+                ["access_key_id", "secret_access_key", "session_token"], "is brought by the 'program' beside it")
+            let inside = keys.inside("program")
+            if inside.node != nil { inside.needRequired() }
+            program = ProgramKeys.call(inside)
+        } else {
+            keys.need(["access_key_id", "secret_access_key"], ", or a 'program' that brings them")
+        }
         services = keys.texts("services") ?? []
         regions = keys.texts("regions") ?? []
         for (key, values) in [

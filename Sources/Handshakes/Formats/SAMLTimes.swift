@@ -44,22 +44,6 @@ enum SAMLTimes {
 
     /// `2026-11-22T02:15:00.000Z`: a time of UTC (SAML core §1.3.3).
     private static func seconds(_ text: ArraySlice<UInt8>) -> Int64? {
-        let pattern = Array("0000-00-00T00:00:00".utf8)
-        guard text.count > pattern.count, text.count <= 40, text.last == UInt8(ascii: "Z") else { return nil }
-        var numbers: [Int64] = [0]
-        for (byte, shape) in zip(text, pattern) {
-            if shape == UInt8(ascii: "0") {
-                guard byte.isDigit else { return nil }
-                numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int64(byte & 0x0F)
-            } else {
-                guard byte == shape else { return nil }
-                numbers.append(0)
-            }
-        }
-        guard (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 25, numbers[4] < 60 else {
-            return nil
-        }
-        let days = CivilDate(year: Int(numbers[0]), month: Int(numbers[1]), day: Int(numbers[2])).daysSince1970
-        return Int64(days) * 86_400 + numbers[3] * 3600 + numbers[4] * 60 + numbers[5]
+        text.last == UInt8(ascii: "Z") ? InternetTime.seconds(text) : nil
     }
 }

@@ -66,6 +66,10 @@ public protocol GrantEnvironment: IssuerClient {
     /// Reads it again, after what was read before was refused: who rotates it may have done so meanwhile. No attempt may be open on it.
     func latestSecret(_ name: String) async throws(GrantFailure) -> Secret
 
+    /// Runs the identity's program, and gives what it wrote: at most 64 KiB. Throws `.issuerUnavailable` where it fails: a program that does not
+    /// work is an issuer that is down.
+    func programAnswer() async throws(GrantFailure) -> Secret
+
     /// A new access token of another identity, for an exchange. Its failure is this flight's.
     func token(of identity: String) async throws(GrantFailure) -> Secret
 
@@ -111,6 +115,9 @@ public protocol GrantEnvironment: IssuerClient {
 }
 
 extension GrantEnvironment {
+    /// An environment that does not say otherwise has no program.
+    public func programAnswer() async throws(GrantFailure) -> Secret { throw .internal(reason: "no program") }
+
     /// True where there is a live session; a keeper knows more.
     public func hasLogin() async -> Bool { await session() != nil }
 

@@ -6,7 +6,7 @@ package enum Schemes {
         StaticScheme.self, BasicScheme.self, DigestScheme.self, NegotiateScheme.self, NTLMScheme.self,
         AWSSigV4Scheme.self, HTTPSignatureScheme.self, ClientCertificateScheme.self,
         OAuth2Scheme.self, OAMWebGateScheme.self, OAMOAuthScheme.self, MobileFirstScheme.self, MobileHubScheme.self,
-        AdobePassScheme.self, RecipeScheme.self,
+        AdobePassScheme.self, ProgramScheme.self, RecipeScheme.self,
     ]
 }
 

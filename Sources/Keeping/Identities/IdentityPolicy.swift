@@ -7,6 +7,8 @@ package struct IdentityPolicy: Sendable {
     var lifetime: LifetimePolicy
     var attempts: AttemptLedger.Policy
     var secrets: [String: SecretSource]
+    /// The program that brings the credential; nil where none does.
+    package var program: SecretSource?
     package var network: IssuerNetwork
     package var kind: CredentialKind
     /// The identity must have a token before the gateway is ready.

@@ -47,6 +47,7 @@ struct Check: ParsableCommand {
             guard let configuration = result.configuration else { continue }
             diagnostics += configuration.checkSecrets(
                 environment: environment, fault: configuration.sealingKeyFault)
+            diagnostics += configuration.checkPrograms()
             diagnostics += configuration.checkRefreshTokens(environment: environment)
             diagnostics += configuration.checkStore()
             diagnostics += configuration.checkAudit()

@@ -52,6 +52,7 @@ final class SimulatedPlatform: @unchecked Sendable {
             time: clock, random: random, kernel: { [self] in nextKernel() },
             names: { () throws(LoopFault) in PlannedNames(self) },
             blocking: { () throws(LoopFault) in PlannedWork(self) },
+            programs: { () throws(LoopFault) in PlannedWork(self) },
             disk: disk ?? MachineDisk(), storeHasThread: false,
             start: { (_, _) throws(WorkerThreadFault) in })
     }

@@ -107,7 +107,19 @@ extension Keeper {
         }
     }
 
-    /// On the same thread: what takes a while to compute must not hold up the keeper either.
+    /// Runs the identity's program on a thread of its own: however long it takes, it holds up nobody else's secrets.
+    func programAnswer(of identity: KeptIdentity) async throws(Handshakes.GrantFailure) -> Secret {
+        guard let run = identity.policy.program else { throw .internal(reason: "no program") }
+        let answer: Result<Secret, any Error> = await withCheckedContinuation { continuation in
+            let accepted = resources.programs.run { continuation.resume(returning: Result { try run() }) }
+            if !accepted { continuation.resume(returning: .failure(GatewayFault("too many programs wait to be run"))) }
+        }
+        do { return try answer.get() } catch {
+            throw .issuerUnavailable(retryAfterSeconds: nil, reason: "program: \(error)")
+        }
+    }
+
+    /// On the same thread as secrets: what takes a while to compute must not hold up the keeper either.
     func aside(_ work: @escaping @Sendable () throws -> Secret) async throws(Handshakes.GrantFailure) -> Secret {
         let made: Result<Secret, any Error> = await withCheckedContinuation { continuation in
             let accepted = blocking.run { continuation.resume(returning: Result { try work() }) }

@@ -213,6 +213,10 @@ package final class KeeperEnvironment: GrantEnvironment, @unchecked Sendable {
         return try await secret(name)
     }
 
+    func programAnswer() async throws(Handshakes.GrantFailure) -> Secret {
+        try await keeper.programAnswer(of: identity)
+    }
+
     func token(of name: String) async throws(Handshakes.GrantFailure) -> Secret {
         try await keeper.subjectToken(of: name, for: identity)
     }

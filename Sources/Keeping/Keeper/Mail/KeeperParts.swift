@@ -13,6 +13,7 @@ package struct KeeperParts: @unchecked Sendable {
     let events: EventLog
     let resolver: any NameResolver
     let blocking: any BlockingWork
+    let programs: any BlockingWork
     let identities: [KeptIdentity]
     let routes: [KeptRoute]
     let store: (any RowStore)?
@@ -25,17 +26,19 @@ package struct KeeperParts: @unchecked Sendable {
     /// Where spans of grants go.
     let spans: SpanProcessor?
 
+    /// - Parameter programs: runs programs that bring credentials; nil: `blocking` does.
     package init(
         executor: LoopExecutor, cache: HotCache, events: EventLog, resolver: any NameResolver,
         blocking: any BlockingWork, identities: [KeptIdentity], routes: [KeptRoute], store: (any RowStore)?,
         storeState: StoreHealth.State, markKey: MarkKey, random: any RandomSource, subjects: SubjectBook.Limits,
-        audit: AuditTrail? = nil, spans: SpanProcessor? = nil
+        audit: AuditTrail? = nil, spans: SpanProcessor? = nil, programs: (any BlockingWork)? = nil
     ) {
         self.executor = executor
         self.cache = cache
         self.events = events
         self.resolver = resolver
         self.blocking = blocking
+        self.programs = programs ?? blocking
         self.identities = identities
         self.routes = routes
         self.store = store
@@ -53,6 +56,8 @@ package struct KeeperResources: @unchecked Sendable {
     let cache: HotCache
     let events: EventLog
     let blocking: any BlockingWork
+    /// Runs programs that bring credentials.
+    let programs: any BlockingWork
     /// Nil where nothing is kept on disk.
     let store: ErasureMask?
     let postman: Postman
@@ -67,6 +72,7 @@ package struct KeeperResources: @unchecked Sendable {
         cache = parts.cache
         events = parts.events
         blocking = parts.blocking
+        programs = parts.programs
         store = parts.store.map { ErasureMask($0, lastingKinds: RowKind.lasting) }
         postman = Postman(loop: parts.executor.loop)
         random = parts.random
