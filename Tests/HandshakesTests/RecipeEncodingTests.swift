@@ -41,12 +41,15 @@ import Testing
     /// RFC 7515, appendix A.1, has blanks in its header; jwt.io's form is the one without.
     @Test func aSignatureIsReadByItsKeyOnly() throws {
         let key = bytes("your-256-bit-secret-of-32-bytes!")
-        let token = try RecipeJWS.compact(payload: bytes(#"{"sub":"1"}"#), key: key, .hs256)
+        let token = try RecipeJWS.compact(
+            payload: bytes(#"{"sub":"1"}"#), key: Secret(key), named: "a", .hs256, keyID: nil, known: nil)
         let parts = text(token).split(separator: ".")
         #expect(parts.count == 3)
         #expect(parts[0] == "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9")
         #expect(parts[1] == "eyJzdWIiOiIxIn0")
-        #expect(throws: RecipeValues.Fault.self) { try RecipeJWS.compact(payload: [], key: bytes("short"), .hs256) }
+        #expect(throws: RecipeValues.Fault.self) {
+            try RecipeJWS.compact(payload: [], key: Secret("short"), named: "a", .hs256, keyID: nil, known: nil)
+        }
     }
 
     // MARK: - JSON

@@ -20,8 +20,12 @@ import Testing
         ("{now +}", "has '+' where a name or a text in quotes is expected", 5),
         ("{now | hmac_sha256}", "needs a key: 'hmac_sha256(secret.NAME)'", 7),
         ("{now | jws}", "needs a key: 'jws(secret.NAME)'", 7),
-        ("{now | jws(sign.a, HS256)}", "needs a secret and an algorithm: 'jws(secret.NAME, HS256)'", 11),
-        ("{now | jws(secret.p)}", "needs a secret and an algorithm: 'jws(secret.NAME, HS256)'", 11),
+        ("{now | jws(sign.a, HS256)}", "needs a secret and an algorithm: 'jws(secret.NAME, RS256)'", 11),
+        ("{now | jws(secret.p)}", "needs a secret and an algorithm: 'jws(secret.NAME, RS256)'", 11),
+        ("{now | jws(secret.p, RS256, a)}", "needs a key's id in quotes: 'jws(secret.NAME, RS256, \"ID\")'", 28),
+        ("{now+}", "needs seconds of at most a year behind 'now'", 1),
+        ("{now-1x}", "needs seconds of at most a year behind 'now'", 1),
+        ("{now+31622401}", "needs seconds of at most a year behind 'now'", 1),
         ("{now | hmac_sha256(secret.p}", "has a '(' that is not closed", 7),
         (String(repeating: "a", count: 16 * 1024 + 1), "is longer than 16 KiB", 0),
     ])
@@ -41,6 +45,7 @@ import Testing
 
     /// Operators see a template in a trace as it stands in their file.
     @Test(arguments: [
+        "{now+540}{now-60}{now+0}", "{now | jws(secret.p, ES256, 'key 7')}", "{now | hmac_sha256(login.user) | hex}",
         "{login.user}/{request.path}", "{request.header.X-A}", "{sign.a | hmac_sha256(sign.a) | hex}", "x {token}",
         "{(request.body_sha256 | base64) 'x'}", "{challenge.g | url}",
     ])

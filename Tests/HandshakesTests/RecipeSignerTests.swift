@@ -93,7 +93,7 @@ import Testing
         #expect(throws: SigningFault("sign.a: the body is not at hand")) { try sign(body, request) }
         request.bodyDigest = [0xAB, 0x01]
         #expect(try sign(body, request).map(\.value) == [bytes("/ ab01")])
-        #expect(throws: SigningFault("the secrets cannot be read")) {
+        #expect(throws: SigningFault("the values to sign with cannot be read")) {
             try bytes("no material").withUnsafeBytes { material in
                 try RecipeSigner(recipe: body, identity: "a").sign(
                     request, with: material, wallSeconds: 0, entropy: Array(repeating: 1, count: 16))

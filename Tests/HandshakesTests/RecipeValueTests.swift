@@ -80,7 +80,8 @@ import Testing
                 post: https://sso.example.com/access
                     form: { assertion: "{'{}' | jws(secret.key, HS256)}" }
                 """), issuer)
-        let expected = try RecipeJWS.compact(payload: bytes("{}"), key: bytes(Self.key), .hs256)
+        let expected = try RecipeJWS.compact(
+            payload: bytes("{}"), key: Secret(Self.key), named: "key", .hs256, keyID: nil, known: nil)
         #expect(issuer.sent.last?.body == "assertion=" + String(decoding: expected, as: UTF8.self))
         #expect(issuer.sent.map(\.carriesPassword) == [false, true], "the signature costs an attempt")
     }

@@ -90,6 +90,17 @@ public struct RequestToSign: Sendable {
     /// The upstream's host, without its port.
     var host: String? { IssuerURL(url)?.host }
 
+    /// `url` as octets: its origin, and behind that the target as a server receives it, which need not be text.
+    var urlOctets: [UInt8] {
+        let text = Array(url.utf8)
+        let target = originForm
+        guard let scheme = text.firstRange(of: Array("://".utf8)),
+            target.first == UInt8(ascii: "/") || target.first == UInt8(ascii: "?")
+        else { return text }
+        let end = text[scheme.upperBound...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
+        return text[..<(end ?? text.endIndex)] + target
+    }
+
     /// The target as a server receives it, also where a proxy between is told the whole URL.
     var originForm: [UInt8] {
         guard target.first != UInt8(ascii: "/"), let scheme = target.firstRange(of: Array("://".utf8)) else {

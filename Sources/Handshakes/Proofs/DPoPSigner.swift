@@ -71,6 +71,8 @@ struct BoundToken {
 public final class ProofKeys: @unchecked Sendable {
     private var keys: [String: DPoPKey] = [:]
     private var signingKeys: [String: SigningKey] = [:]
+    /// By the hash of the secret that they were read from.
+    private var signing: [[UInt8]: [NamedSigningKey]] = [:]
     private static let most = 64
 
     /// No key is read yet.
@@ -99,6 +101,20 @@ public final class ProofKeys: @unchecked Sendable {
         var octets = der.withBytes { Array($0) }
         defer { octets.wipe() }
         return try? SigningKey(file: octets, of: SigningKey.Kind.ofHTTP)
+    }
+
+    /// Keys that stand in a secret, where they are known.
+    func signingKeys(of secret: Secret) -> [NamedSigningKey]? { signing[Self.name(of: secret)] }
+
+    func know(_ keys: [NamedSigningKey], of secret: Secret) {
+        if signing.count >= Self.most { signing.removeAll(keepingCapacity: true) }
+        signing[Self.name(of: secret)] = keys
+    }
+
+    private static func name(of secret: Secret) -> [UInt8] {
+        var octets = secret.withBytes { Array($0) }
+        defer { octets.wipe() }
+        return sha256(octets)
     }
 }
 

@@ -9,13 +9,13 @@ struct Recipe: Sendable, Equatable {
     var challenge: RecipeChallenge
     /// Names of challenge values that belong to the token's key.
     var key: [String]
-    /// At most 8, from the durable layer to the access layer; empty with `sign`.
+    /// At most 8, from the durable layer to the access layer.
     var steps: [RecipeStep]
-    /// Values computed for each request, each from those before it; at most 16; empty with `steps`.
+    /// Values computed for each request, each from those before it; at most 16.
     var sign: [RecipeNamed]
-    /// nil with `sign`.
+    /// Only `sign` does without.
     var token: RecipeTemplate?
-    /// With `steps` exactly one field, whose value ends with `{token}`; with `sign` at most 8.
+    /// Exactly one field, whose value ends with `{token}`; with `sign` at most 8 of any form.
     var inject: [RecipeNamed]
     /// Where a refusal says how many attempts are left.
     var attempts: RecipeTake?
@@ -38,11 +38,14 @@ struct Recipe: Sendable, Equatable {
         static let key = 1024
     }
 
-    /// Credentials are computed for each request instead of being had from an issuer.
+    /// Credentials are computed for each request, out of secrets and of what the steps have brought.
     var isSigned: Bool { !sign.isEmpty }
 
     /// Whether a token needs data out of an upstream's challenge.
-    var isChallengeDriven: Bool { sign.isEmpty && challenge.isSelective }
+    var isChallengeDriven: Bool { !steps.isEmpty && challenge.isSelective }
+
+    /// What the signer needs of the secrets and the steps.
+    var signedNames: [RecipeName] { (sign + inject).flatMap(\.value.names) }
 }
 
 /// A secret with the only origins that it, and what is computed from it, may go to.

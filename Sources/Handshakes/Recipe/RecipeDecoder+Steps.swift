@@ -266,6 +266,19 @@ extension RecipeDecoder {
         var scope = commonScope()
         for part in RecipeName.RequestPart.allCases { scope.names["request.\(part.rawValue)"] = .request(part) }
         scope.allowsRequestHeaders = true
+        for step in steps {
+            for take in step.take where take.name != RecipeTake.lifetime {
+                scope.names["\(step.name).\(take.name)"] = .step(step.name, take: take.name)
+            }
+        }
+        if reader.has("token") {
+            scope.names["token"] = .token
+        } else {
+            scope.withheld["token"] = "there is no 'token'"
+        }
+        for take in challengeTakes {
+            scope.withheld["challenge.\(take.name)"] = "the challenge is over when a request is signed"
+        }
         for entry in reader.entry("sign")?.value.map ?? [] {
             scope.withheld["sign.\(entry.key)"] = "only values before it are known"
         }

@@ -29,7 +29,7 @@ struct RecipeDecoder {
             inject: [], attempts: attempts(), probe: reader.text("probe"))
         checkKind(recipe)
         checkKey(recipe)
-        if !isSigned { recipe.token = token() }
+        if !isSigned || reader.has("token") { recipe.token = token() }
         recipe.inject = isSigned ? signedFields() : [tokenField()]
         return recipe
     }
@@ -161,7 +161,7 @@ struct RecipeDecoder {
         guard reader.node != nil else { return }
         switch (reader.lacks("steps"), reader.lacks("sign")) {
         case (true, true): error("\(place) needs 'steps' or 'sign'", reader.mark)
-        case (false, false): error("\(place) has 'steps' and 'sign'; it needs one of them", reader.mark("sign"))
+        case (false, false): break
         case (true, false):
             for key in reader.written(["key", "token", "attempts", "challenge", "probe"]) {
                 error("'\(key)' of \(place) is used only with 'steps'", reader.mark(key))
@@ -169,7 +169,7 @@ struct RecipeDecoder {
         case (false, true):
             if reader.lacks("token") { error("\(place) needs 'token'", reader.mark) }
         }
-        if !recipe.isChallengeDriven, reader.has("probe"), !reader.has("sign") {
+        if !recipe.isChallengeDriven, reader.has("probe"), reader.has("steps") {
             error("'probe' of \(place) is used only where 'challenge' has scheme, header or json", reader.mark("probe"))
         }
     }

@@ -50,15 +50,54 @@ extension Array<UInt8> {
 
 /// A compact JWS (RFC 7515 §7.1).
 enum RecipeJWS {
+    /// - Parameters:
+    ///   - name: the secret's, for the reason of a fault.
+    ///   - keyID: `kid`; nil: that of the JWK, if any.
+    ///   - known: keys that were read before.
     static func compact(
-        payload: [UInt8], key: [UInt8], _ algorithm: RecipeTemplate.JWSAlgorithm
+        payload: [UInt8], key: Secret, named name: String, _ algorithm: JWSAlgorithm, keyID: String?, known: ProofKeys?
     ) throws(RecipeValues.Fault) -> [UInt8] {
-        let header = #"{"alg":"\#(algorithm.rawValue)","typ":"JWT"}"#
-        switch algorithm {
-        case .hs256:
-            // A shorter key makes the signature weaker than its hash (RFC 7518 §3.2).
-            guard key.count >= 32 else { throw .init("HS256 needs a key of at least 32 bytes") }
-            return Array(JWS.compact(header: Array(header.utf8), payload: payload) { keyedHash(key: key, $0) }.utf8)
+        guard algorithm == .hs256 else {
+            let keys = try keys(in: key, named: name, known)
+            let fitting = keys.filter { $0.key.signs(algorithm) && ($0.algorithm ?? algorithm) == algorithm }
+            guard let found = fitting.first(where: { keyID != nil && $0.id == keyID }) ?? fitting.first else {
+                throw .init("secret.\(name): \(algorithm.rawValue) does not go with its kind of key")
+            }
+            do throws(TLSFault) {
+                let header = header(algorithm, keyID ?? found.id)
+                return Array(
+                    try JWS.compact(header: header, payload: payload) { input throws(TLSFault) in
+                        try found.key.sign(input, algorithm)
+                    }.utf8)
+            } catch { throw .init("secret.\(name): \(error.message)") }
+        }
+        // A shorter key makes the signature weaker than its hash (RFC 7518 §3.2).
+        guard key.count >= 32 else { throw .init("HS256 needs a key of at least 32 bytes") }
+        return Array(
+            JWS.compact(header: header(algorithm, keyID), payload: payload) { input in
+                key.withBytes { keyedHash(key: $0, input) }
+            }.utf8)
+    }
+
+    private static func header(_ algorithm: JWSAlgorithm, _ keyID: String?) -> [UInt8] {
+        var header = JSONBody(capacity: 64 + (keyID?.utf8.count ?? 0))
+        header.member("alg", algorithm.rawValue)
+        header.member("typ", "JWT")
+        if let keyID { header.member("kid", keyID) }
+        return header.finish()
+    }
+
+    private static func keys(
+        in secret: Secret, named name: String, _ known: ProofKeys?
+    ) throws(RecipeValues.Fault) -> [NamedSigningKey] {
+        do throws(GrantFailure) {
+            if let found = known?.signingKeys(of: secret) { return found }
+            let found = try NamedSigningKey.read(secret, password: nil, name: name)
+            known?.know(found, of: secret)
+            return found
+        } catch {
+            guard case .secretUnreadable(_, let reason) = error else { throw .init("secret.\(name): cannot be read") }
+            throw .init("secret.\(name): \(reason)")
         }
     }
 }

@@ -20,7 +20,12 @@ struct RecipeHandshake: Handshake {
     var inspectedStatuses: [Int] { recipe.challenge.statuses }
     var readsBody: Bool { recipe.challenge.json != nil }
 
+    /// Steps bring what each request is signed with.
+    var signer: (any RequestSigner)? { recipe.isSigned ? RecipeSigner(recipe: recipe, identity: identity) : nil }
+
     func injection(for token: [UInt8]) -> InjectedField {
+        // The signer's material behind a name: it is not spliced.
+        if recipe.isSigned { return InjectedField(name: recipe.inject.first?.name ?? "Authorization", value: token) }
         guard let field = recipe.inject.first else { return InjectedField(name: "Authorization", value: token) }
         var value: [UInt8] = []
         for part in field.value.parts {

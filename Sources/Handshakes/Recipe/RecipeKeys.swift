@@ -14,9 +14,9 @@ enum RecipeKeys {
             KeySpec("steps", .list(.block(step)), "Requests that bring the token, at most 8, in their order."),
             KeySpec(
                 "sign", .named(.word, .text(.recipe)),
-                "Instead of steps: values computed for each request, at most 16, each from those before it. With request.body_sha256 a request waits for its whole body, of at most on_rejected.max_body bytes."
+                "Values computed for each request, at most 16, each from secrets, what the steps took, the token and those before it. With request.body_sha256 a request waits for its whole body, of at most on_rejected.max_body bytes."
             ),
-            KeySpec("token", .text(.recipe), "The token, out of the steps' values."),
+            KeySpec("token", .text(.recipe), "The token, out of the steps' values; with sign it may be left out."),
             KeySpec(
                 "inject", .either([.block(field), .list(.block(field))]),
                 "Where it goes; a route's own wins."),
@@ -73,7 +73,8 @@ enum RecipeKeys {
                 "Answers that say that a kept value is no longer known: it is made anew, once."),
             KeySpec(
                 "take", .named(.word, .block(take)),
-                "Values out of the answer, by name; lifetime says how long they are good."),
+                "Values out of the answer, by name; lifetime says how long they are good: seconds, a duration, or the time of their end as in RFC 3339."
+            ),
         ])
 
     static let accepted = Block(

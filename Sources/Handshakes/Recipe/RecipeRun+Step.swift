@@ -45,7 +45,8 @@ extension RecipeRun {
         let now = await environment.now()
         line.duration = now > begun ? now - begun : 0
         let verdict = RecipeVerdict(
-            answer, of: step, sendsSecret: !secrets.isEmpty, attempts: recipe.attempts)
+            answer, of: step, sendsSecret: !secrets.isEmpty, attempts: recipe.attempts,
+            wallSeconds: values.wallSeconds)
         if !secrets.isEmpty { await environment.settleAttempt(verdict.attempt) }
         switch verdict.meaning {
         case .success(let taken, let lifetime):
@@ -181,8 +182,13 @@ struct RecipeVerdict {
     let meaning: Meaning
     let attempt: AttemptOutcome
 
-    /// - Parameter attempts: where a refusal says how many are left.
-    init(_ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool, attempts: RecipeTake? = nil) {
+    /// - Parameters:
+    ///   - attempts: where a refusal says how many are left.
+    ///   - wallSeconds: our clock when the request was made, for a `lifetime` that is a moment; the issuer's own counts where it tells it.
+    init(
+        _ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool, attempts: RecipeTake? = nil,
+        wallSeconds: Int64? = nil
+    ) {
         let reading = RecipeAnswer(answer)
         let reason = "\(step.name): status \(answer.status)"
         if let stale = step.stale, reading.meets(stale) {
@@ -195,7 +201,7 @@ struct RecipeVerdict {
         } else if step.accepted.isEmpty ? (200..<300).contains(answer.status) : step.accepted.contains(answer.status) {
             do throws(RecipeAnswer.Fault) {
                 let taken = try reading.values(of: step.take)
-                let lifetime = try Self.lifetime(taken[RecipeTake.lifetime])
+                let lifetime = try Self.lifetime(taken[RecipeTake.lifetime], now: answer.issuerTime ?? wallSeconds)
                 self.init(.success(taken, lifetime: lifetime), .accepted)
             } catch {
                 // Some say no with a 200: without the values it was no success.
@@ -237,10 +243,18 @@ struct RecipeVerdict {
         }
     }
 
-    private static func lifetime(_ value: Secret?) throws(RecipeAnswer.Fault) -> UInt64? {
+    /// - Parameter now: seconds since 1970.
+    private static func lifetime(_ value: Secret?, now: Int64?) throws(RecipeAnswer.Fault) -> UInt64? {
         guard let value else { return nil }
+        if let now, let end = value.withBytes({ InternetTime.seconds($0) }) {
+            let (seconds, overflow) = end.subtractingReportingOverflow(now)
+            guard !overflow, seconds > 0 else { throw .init("'lifetime' is over") }
+            return min(TimeSpan(seconds, .seconds).nanoseconds, AccessGrant.longestLifetime)
+        }
         let text = value.withBytes { String(decoding: $0.prefix(64), as: UTF8.self) }
-        guard let seconds = RecipeLifetime.seconds(text) else { throw .init("'lifetime' is no positive number") }
+        guard let seconds = RecipeLifetime.seconds(text) else {
+            throw .init("'lifetime' is no positive number and no time of RFC 3339")
+        }
         return TimeSpan(seconds: seconds).nanoseconds
     }
 }

@@ -22,7 +22,7 @@ final class RecipeRun {
         trace = RunTrace(startedAt: values.wallSeconds, challenge: [], steps: [], outcome: "")
         if let challenge = wanted.challenge {
             values.challenge = challenge.taken
-            values.request = RecipeValues.Request(url: challenge.resource, method: challenge.method)
+            values.request = RecipeValues.Request(url: Array(challenge.resource.utf8), method: challenge.method)
             trace.challenge = RunTrace.Value.list(challenge.taken)
         }
     }
@@ -222,8 +222,12 @@ extension RecipeRun {
         }
         switch try await make(.access) {
         case .done(let made):
-            let token = try await token()
-            return .done(AccessGrant(token: token, tokenType: "", lifetime: made.lifetime, sentAt: made.obtainedAt))
+            let token = recipe.token == nil ? nil : try await token()
+            let material = recipe.isSigned ? try await material(token) : nil
+            guard let value = token ?? material else { throw .internal(reason: "a recipe without a token") }
+            var grant = AccessGrant(token: value, tokenType: "", lifetime: made.lifetime, sentAt: made.obtainedAt)
+            grant.material = material
+            return .done(grant)
         case .stale(let reason): return .stale(reason: reason)
         case .gone: return .gone
         }
@@ -241,6 +245,23 @@ extension RecipeRun {
             throw .issuerAnswerInvalid(reason: "the token is empty, too long, or not fit for a header")
         }
         return token
+    }
+
+    /// What the signer needs: secrets, values of the steps, the token.
+    private func material(_ token: Secret?) async throws(GrantFailure) -> Secret {
+        let names = recipe.signedNames
+        let secrets = names.compactMap { if case .secret(let name) = $0 { name } else { nil } }
+        try await read(Set(secrets))
+        var parts: RecipeMaterial.Values = [:]
+        for name in secrets { parts[RecipeSigner.secretPart, default: [:]][name] = values.secrets[name] }
+        for case .step(let step, let take) in names { parts[step, default: [:]][take] = values.steps[step]?[take] }
+        if let token { parts[RecipeSigner.tokenPart] = [RecipeSigner.tokenPart: token] }
+        let material = RecipeMaterial.encode(parts)
+        guard material.count <= TokenAlphabet.longest else {
+            throw .issuerAnswerInvalid(
+                reason: "what requests are signed with is longer than \(TokenAlphabet.longest) bytes")
+        }
+        return material
     }
 
     /// Secrets for the templates at hand; one flight sees one version of each.

@@ -48,7 +48,7 @@ struct RecipeScheme: Scheme {
     }
 
     func handshake(of identity: Identity, statuses: [Int]?, _ world: GrantWorld) throws(GrantFailure) -> any Handshake {
-        recipe.isSigned
+        recipe.steps.isEmpty
             ? RecipeSigningHandshake(recipe: recipe, identity: identity.name)
             : RecipeHandshake(recipe, identity: identity.name, world)
     }
@@ -57,10 +57,12 @@ struct RecipeScheme: Scheme {
         // The word of that server counts on the credential: where the first secret goes, or else the first step.
         let step = recipe.steps.first { !$0.secrets.isEmpty }
         let issuer = (step ?? recipe.steps.first).map { Tokens.Origin(file: $0.origin) }
-        let kind: CredentialKind = recipe.isSigned ? .fixed : isChallengeDriven ? .challengeDriven : .proactive
+        let kind: CredentialKind = recipe.steps.isEmpty ? .fixed : isChallengeDriven ? .challengeDriven : .proactive
         var traits = SchemeTraits(kind, issuer: issuer)
         if step != nil { traits.account = issuer.map { Account(issuer: $0, user: ByteString(recipe.accountName)) } }
         traits.attempts = attempts
+        // What a signer needs goes with the token, and a secret of the configuration goes to no store.
+        traits.keepsTokens = !recipe.isSigned || recipe.secretsToUpstream.isEmpty
         return traits
     }
 

@@ -6,6 +6,10 @@ struct RecipeSigner: RequestSigner {
     let recipe: Recipe
     let identity: String
 
+    /// Parts of the material beside those that have the names of steps, which cannot be these.
+    static let secretPart = "secret"
+    static let tokenPart = "token"
+
     var fieldNames: [String] { recipe.inject.map(\.name) }
 
     var readsBody: Bool {
@@ -15,13 +19,16 @@ struct RecipeSigner: RequestSigner {
     func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
     ) throws(SigningFault) -> RequestSignature {
-        guard let secrets = RecipeMaterial.decode(Secret(material))?[RecipeSigningHandshake.part] else {
-            throw SigningFault("the secrets cannot be read")
+        guard let parts = RecipeMaterial.decode(Secret(material)) else {
+            throw SigningFault("the values to sign with cannot be read")
         }
         var values = RecipeValues(identity: identity, wallSeconds: wallSeconds, entropy: entropy)
-        values.secrets = secrets
+        values.secrets = parts[Self.secretPart] ?? [:]
+        values.token = parts[Self.tokenPart]?[Self.tokenPart]
+        values.steps = parts
+        values.keys = request.keys
         values.request = RecipeValues.Request(
-            url: request.url, method: request.method, bodySHA256: request.bodyDigest, headers: request.headers)
+            url: request.urlOctets, method: request.method, bodySHA256: request.bodyDigest, headers: request.headers)
         // A value computed from a secret is as good as the secret where the signature is weak.
         defer { for name in values.signed.keys { values.signed[name]?.wipe() } }
         for step in recipe.sign {
@@ -49,7 +56,7 @@ struct RecipeSigner: RequestSigner {
 
 /// `recipe` with `sign`, as the keeper sees it: its secrets are the token, and no issuer is asked.
 struct RecipeSigningHandshake: Handshake {
-    static let part = "secret"
+    static let part = RecipeSigner.secretPart
     let recipe: Recipe
     let identity: String
 

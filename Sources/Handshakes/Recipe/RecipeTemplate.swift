@@ -1,4 +1,5 @@
 internal import Configuration
+internal import TLS
 
 /// Text with values in it: `Basic {'svc:' secret.password | base64}`.
 ///
@@ -31,8 +32,8 @@ struct RecipeTemplate: Sendable, Hashable {
         case plain(Plain)
         /// Keyed by a secret or an earlier value.
         case hmacSHA256(RecipeName)
-        /// A compact JWS (RFC 7515) over the text.
-        case jws(secret: String, JWSAlgorithm)
+        /// A compact JWS (RFC 7515) over the text, by a key that is a secret; `keyID` goes into its header.
+        case jws(secret: String, JWSAlgorithm, keyID: String?)
 
         /// A function of the text alone.
         enum Plain: String, Sendable, CaseIterable {
@@ -44,11 +45,6 @@ struct RecipeTemplate: Sendable, Hashable {
             /// A query with its parameters decoded, encoded in one way, and sorted.
             case canonicalQuery = "canonical_query"
         }
-    }
-
-    /// HMAC with SHA-256 (RFC 7518 §3.2).
-    enum JWSAlgorithm: String, Sendable, CaseIterable {
-        case hs256 = "HS256"
     }
 
     /// Put together as they follow.
@@ -64,7 +60,12 @@ enum RecipeName: Sendable, Hashable {
     case requestHeader(String)
     case signed(String)
     case own(Own)
+    /// `now`, so many seconds later or, with a minus, earlier.
+    case moment(Int64)
     case token
+
+    /// Seconds that a moment may be away.
+    static let farthestMoment: Int64 = 366 * 86_400
 
     /// Values that are there in every template.
     enum Own: String, Sendable, CaseIterable {
@@ -131,7 +132,7 @@ extension RecipeTemplate.Expression {
             + pipes.compactMap { pipe in
                 switch pipe {
                 case .hmacSHA256(let key): key
-                case .jws(let secret, _): .secret(secret)
+                case .jws(let secret, _, _): .secret(secret)
                 default: nil
                 }
             }
@@ -181,8 +182,8 @@ extension RecipeName {
     /// Out of an answer or a caller's request: nobody of ours has chosen its bytes.
     var isReceived: Bool {
         switch self {
-        case .challenge, .step, .request, .requestHeader: true
-        case .secret, .signed, .own, .token: false
+        case .challenge, .step, .request, .requestHeader, .token: true
+        case .secret, .signed, .own, .moment: false
         }
     }
 }
@@ -221,7 +222,8 @@ extension RecipeTemplate.Pipe: CustomStringConvertible {
         switch self {
         case .plain(let pipe): pipe.rawValue
         case .hmacSHA256(let key): "hmac_sha256(\(key))"
-        case .jws(let secret, let algorithm): "jws(secret.\(secret), \(algorithm.rawValue))"
+        case .jws(let secret, let algorithm, nil): "jws(secret.\(secret), \(algorithm.rawValue))"
+        case .jws(let secret, let algorithm, let id?): "jws(secret.\(secret), \(algorithm.rawValue), '\(id)')"
         }
     }
 }
@@ -237,6 +239,7 @@ extension RecipeName: CustomStringConvertible {
         case .requestHeader(let name): "request.header.\(name)"
         case .signed(let name): "sign.\(name)"
         case .own(let name): name.rawValue
+        case .moment(let seconds): "now\(seconds < 0 ? "-" : "+")\(seconds.magnitude)"
         case .token: "token"
         }
     }

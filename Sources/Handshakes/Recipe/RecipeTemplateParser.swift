@@ -1,5 +1,7 @@
 internal import Configuration
+internal import Numbers
 internal import Octets
+internal import TLS
 
 /// The names that a template may use in its place.
 struct RecipeScope {
@@ -162,6 +164,7 @@ struct RecipeTemplateParser {
             let sign = Quoted.short(String(decoding: text[at...].prefix(1), as: UTF8.self))
             throw Fault(reason: "has '\(sign)' where a name or a text in quotes is expected", offset: begin)
         }
+        if scope.names["now"] != nil, let moment = try moment(word, from: begin) { return moment }
         if let name = scope.names[word] { return name }
         let header = "request.header."
         if scope.allowsRequestHeaders, word.hasPrefix(header), word.utf8.count > header.utf8.count {
@@ -178,6 +181,22 @@ struct RecipeTemplateParser {
             reason += "; known: \(known.joined(separator: ", "))"
         }
         throw Fault(reason: reason, offset: begin)
+    }
+
+    /// `now+540`, `now-60`.
+    private mutating func moment(_ word: String, from begin: Int) throws(Fault) -> RecipeName? {
+        let digits: Substring
+        let isEarlier = word.hasPrefix("now-")
+        if isEarlier {
+            digits = word.dropFirst(4)
+        } else {
+            guard word == "now", take("+") else { return nil }
+            digits = self.word()[...]
+        }
+        guard digits.utf8.first != UInt8(ascii: "-"),
+            let seconds = ReceivedNumber(digits)?.within(0...RecipeName.farthestMoment)
+        else { throw Fault(reason: "needs seconds of at most a year behind 'now'", offset: begin) }
+        return .moment(isEarlier ? -seconds : seconds)
     }
 
     // MARK: - Pipes
@@ -202,24 +221,36 @@ struct RecipeTemplateParser {
         skipBlanks()
         if word == "jws" {
             guard case .secret(let secret) = key, take(",") else {
-                throw Fault(reason: "needs a secret and an algorithm: 'jws(secret.NAME, HS256)'", offset: start)
+                throw Fault(reason: "needs a secret and an algorithm: 'jws(secret.NAME, RS256)'", offset: start)
             }
             skipBlanks()
             let spot = at
             let text = self.word()
-            guard let algorithm = RecipeTemplate.JWSAlgorithm(rawValue: text) else {
-                let known = RecipeTemplate.JWSAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
+            guard let algorithm = JWSAlgorithm(rawValue: text) else {
+                let known = JWSAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
                 throw Fault(reason: "has '\(Quoted.short(text))' where one of \(known) is expected", offset: spot)
             }
+            skipBlanks()
+            let id = take(",") ? try keyID() : nil
             try close(begin)
-            return .jws(secret: secret, algorithm)
+            return .jws(secret: secret, algorithm, keyID: id)
         }
         switch key {
-        case .secret, .signed: break
-        default: throw Fault(reason: "needs a secret or an earlier signed value as its key", offset: start)
+        case .secret, .signed, .step, .token: break
+        default: throw Fault(reason: "needs a secret, a step's or an earlier signed value as its key", offset: start)
         }
         try close(begin)
         return .hmacSHA256(key)
+    }
+
+    /// The third word of `jws`, in quotes.
+    private mutating func keyID() throws(Fault) -> String {
+        skipBlanks()
+        let begin = at
+        guard at < text.count, text[at] == UInt8(ascii: "'") || text[at] == UInt8(ascii: "\""),
+            case .text(let id) = try term(), (1...256).contains(id.utf8.count), id.isFieldContent
+        else { throw Fault(reason: "needs a key's id in quotes: 'jws(secret.NAME, RS256, \"ID\")'", offset: begin) }
+        return id
     }
 
     private mutating func close(_ begin: Int) throws(Fault) {

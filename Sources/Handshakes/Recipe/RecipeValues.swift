@@ -9,7 +9,10 @@ struct RecipeValues {
     var challenge: [String: Secret] = [:]
     var steps: [String: [String: Secret]] = [:]
     var signed: [String: [UInt8]] = [:]
+    var token: Secret?
     var request: Request?
+    /// Keys that were read before.
+    var keys: ProofKeys?
     /// Seconds since 1970, one instant for everything that is computed together.
     var wallSeconds: Int64
     /// 16 random bytes.
@@ -17,8 +20,8 @@ struct RecipeValues {
 
     /// The request that is signed, or whose refusal the token answers.
     struct Request: Sendable {
-        /// The URL as the upstream sees it, absolute.
-        var url: String
+        /// The URL as the upstream sees it, absolute, octet for octet.
+        var url: [UInt8]
         var method: String
         /// nil where no body is at hand.
         var bodySHA256: [UInt8]?
@@ -114,10 +117,10 @@ extension RecipeValues {
             var key = try bytes(of: key)
             defer { key.wipe() }
             return keyedHash(key: key, value)
-        case .jws(let secret, let algorithm):
-            var key = try bytes(of: .secret(secret))
-            defer { key.wipe() }
-            return try RecipeJWS.compact(payload: value, key: key, algorithm)
+        case .jws(let secret, let algorithm, let keyID):
+            guard let key = secrets[secret] else { throw Fault("secret.\(secret) is not there") }
+            return try RecipeJWS.compact(
+                payload: value, key: key, named: secret, algorithm, keyID: keyID, known: keys)
         case .plain(.url): return try encoded(value, for: .url)
         case .plain(.json): return try encoded(value, for: .json)
         case .plain(.xml):
@@ -158,7 +161,8 @@ extension RecipeValues {
         case .own(.nowISO): return Array(WallClockText(wallSeconds).extended.utf8)
         case .own(.nowBasic): return Array(WallClockText(wallSeconds).basic.utf8)
         case .own(.dateBasic): return Array(WallClockText(wallSeconds).basicDate.utf8)
-        case .token: throw Fault("the token is put in by whoever splices it")
+        case .moment(let seconds): return Array(String(wallSeconds + seconds).utf8)
+        case .token: return try copy(token, "token")
         }
     }
 
@@ -171,7 +175,7 @@ extension RecipeValues {
 extension RecipeName.RequestPart {
     fileprivate func bytes(of request: RecipeValues.Request?) throws(RecipeValues.Fault) -> [UInt8] {
         guard let request else { throw .init("no request is at hand") }
-        let bytes = Array(request.url.utf8)
+        let bytes = request.url
         let parts = URLParts(bytes)
         switch self {
         case .url: return bytes

@@ -87,10 +87,14 @@ import Testing
         Mistake("{login.user}", "{login.user | sha256}", "puts raw bytes into text"),
         Mistake("{login.user}", "{login.user", "has a '{' that is not closed"),
         Mistake("{login.user}", "a}", "has a lone '}'"), Mistake("{login.user}", "{}", "names nothing"),
-        Mistake("{login.user}", "{login.user | hmac_sha256(login.user)}", "needs a secret or an earlier signed value"),
+        Mistake(
+            "{login.user}", "{login.user | hmac_sha256(request.url)}",
+            "needs a secret, a step's or an earlier signed value as its key"),
         Mistake(
             "{login.user}", "{login.user | jws(secret.other, HS256)}", "signs a received value that is not encoded"),
-        Mistake("{login.user}", "{'x' | jws(secret.password, none)}", "where one of HS256 is expected"),
+        Mistake(
+            "{login.user}", "{'x' | jws(secret.password, none)}",
+            "where one of RS256, PS256, ES256, EdDSA, HS256 is expected"),
         Mistake(
             "form: { subject: \"{login.user}\", url: \"{request.url}\" }", "text: \"<a>{login.user}</a>\"",
             "puts a received value into free text", "21:21"),
@@ -134,7 +138,7 @@ import Testing
         Mistake("In-House {token}", "In-House {token}!", "must end with '{token}'"),
         Mistake("In-House {token}", "In-House", "must end with '{token}'"),
         Mistake("inject: { value", "inject: { header: Host, value", "is a header of the connection itself"),
-        Mistake("token: \"{access.token}\"", "sign: {a: b}", "it needs one of them"),
+        Mistake("token: \"{access.token}\"", "sign: {a: b}", "cannot use 'token': there is no 'token'"),
     ]
 
     @Test(arguments: mistakes.indices)
