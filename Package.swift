@@ -46,6 +46,8 @@ let package = Package(
         .target(name: "CLinux"),
         // The ABI of MIT's GSSAPI, declared here because the library is opened at run time and its headers need not be installed.
         .target(name: "CGSSAPI"),
+        // The ABI of libxml2's reader, for the same reason.
+        .target(name: "CXML"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
@@ -67,12 +69,13 @@ let package = Package(
         module("TLS", ["COpenSSL", "Octets", "World"]),
         module("HTTP2", ["CNghttp2", "HTTP1"]),
         module("GSSAPI", ["CGSSAPI", "World"]),
+        module("XML", ["CXML", "Octets"]),
         module("TokenStore", ["CSQLite", "Octets", "TLS", "Tokens", "World"]),
         module("Audit", ["Numbers", "Octets", "TLS", "Telemetry", "World"]),
         module("Fleet", ["Numbers", "Octets", "TLS", "World"]),
         module(
             "Handshakes",
-            ["CZlib", "GSSAPI", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World"]),
+            ["CZlib", "GSSAPI", "Numbers", "Octets", "Tokens", "HTTP1", "Configuration", "TLS", "World", "XML"]),
         module(
             "DataPath",
             [

@@ -14,11 +14,13 @@ enum Arrows {
         "TLS": ["COpenSSL", "World"],
         "HTTP2": ["CNghttp2", "HTTP1"],
         "GSSAPI": ["CGSSAPI", "World"],
+        "XML": ["CXML"],
         "TokenStore": ["CSQLite", "TLS", "Tokens", "World"],
         "Audit": ["Numbers", "TLS", "Telemetry", "World"],
         "Fleet": ["Numbers", "TLS", "World"],
         "Handshakes": [
-            "CZlib", "GSSAPI", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "FoundationEssentials",
+            "CZlib", "GSSAPI", "Numbers", "Tokens", "HTTP1", "Configuration", "TLS", "World", "XML",
+            "FoundationEssentials",
         ],
         "DataPath": [
             "Audit", "Numbers", "World", "HTTP1", "HTTP2", "HotCache", "Tokens", "Telemetry", "Reactor", "TLS",

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import XML
 
 /// `recipe`: a declared handshake for an in-house system. What is a challenge, what to take from it, which requests to make, what to
 /// keep. Checked whole when the file is read, so that a run can only meet what the network brings.
@@ -141,6 +142,9 @@ struct RecipeTake: Sendable, Equatable {
     /// Where in the answer the value stands.
     enum Source: Sendable, Equatable {
         case json(JSONPointer)
+        /// A member of a form (application/x-www-form-urlencoded).
+        case form(String)
+        case xml(XMLPath)
         case header(String)
         case cookie(String)
         /// A parameter of the challenge of the recipe's scheme.

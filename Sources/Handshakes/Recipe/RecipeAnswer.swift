@@ -1,6 +1,7 @@
 internal import Configuration
 internal import HTTP1
 internal import Octets
+internal import XML
 
 /// Where a recipe's takes and conditions look: an answer's fields and, read once, its JSON.
 struct RecipeAnswer {
@@ -10,8 +11,13 @@ struct RecipeAnswer {
     /// The challenge of the recipe's scheme.
     private let challenge: AuthChallenge?
     private let tree: Result<JSONTree, JSONTree.Fault>
+    /// nil where no value is taken out of XML.
+    private let document: Result<XMLDocument, XMLFault>?
 
-    init(_ answer: IssuerAnswer) {
+    /// - Parameter takes: the values that will be asked for.
+    init(_ answer: IssuerAnswer, for takes: [RecipeTake] = []) {
+        let isXML = takes.contains { if case .xml = $0.source { true } else { false } }
+        document = isXML ? Result { () throws(XMLFault) in try XMLDocument(answer.body) } : nil
         status = answer.status
         fields = answer.headers.map { (Array($0.name.utf8), Array($0.value.utf8)) }
         body = answer.body
@@ -20,6 +26,7 @@ struct RecipeAnswer {
     }
 
     init(_ answer: UpstreamAnswer, challenge: AuthChallenge?) {
+        document = nil
         status = answer.status
         fields = answer.fields
         body = answer.body ?? []
@@ -73,6 +80,15 @@ extension RecipeAnswer {
                 return bytes
             } catch {
                 throw Fault("'\(take.name)': \(error.rawValue)")
+            }
+        case .form(let name):
+            guard body.isUTF8 else { throw Fault("'\(take.name)': a body that is no form") }
+            let found = FormMembers.values(of: name, in: body)
+            guard found.count <= 1 else { throw Fault("'\(take.name)': a form with a duplicate member") }
+            return found.first
+        case .xml(let path):
+            do throws(XMLFault) { return try document?.get().value(at: path) } catch {
+                throw Fault("'\(take.name)': \(error)")
             }
         case .param(let name):
             switch challenge?[name] {

@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Numbers
+internal import XML
 
 /// Makes a recipe from a block that `Checker` has seen, and checks what one key cannot know: which name may stand where, and where each
 /// secret may go.
@@ -119,10 +120,11 @@ struct RecipeDecoder {
 
     private mutating func take(_ reader: BlockReader, name: String, _ what: String) -> RecipeTake? {
         guard reader.node != nil else { return nil }
-        let sources = reader.written(["param", "json", "header", "cookie"].filter { reader.block[$0] != nil })
+        let sources = reader.written(
+            ["param", "json", "form", "xml", "header", "cookie"].filter { reader.block[$0] != nil })
         guard sources.count == 1, let key = sources.first else {
             error(
-                "\(what) of \(place) needs exactly one of json, header, cookie\(reader.block["param"] == nil ? "" : ", param")",
+                "\(what) of \(place) needs exactly one of \(reader.block["param"] == nil ? "json, form, xml, header, cookie" : "json, header, cookie, param")",
                 reader.mark)
             return nil
         }
@@ -131,6 +133,15 @@ struct RecipeDecoder {
         case "json":
             guard let pointer = pointer(reader, "json") else { return nil }
             source = .json(pointer)
+        case "form": source = .form(reader.text("form") ?? "")
+        case "xml":
+            guard let path = reader.text("xml").flatMap(XMLPath.init) else {
+                error(
+                    "'xml' of \(what) of \(place) must be a path such as /Answer/Token or /Answer/@id",
+                    reader.mark("xml"))
+                return nil
+            }
+            source = .xml(path)
         case "header": source = .header(reader.text("header") ?? "")
         case "cookie": source = .cookie(reader.text("cookie") ?? "")
         default: source = .param(reader.text("param") ?? "")

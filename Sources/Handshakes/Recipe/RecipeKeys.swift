@@ -106,7 +106,15 @@ enum RecipeKeys {
         KeySpec("else", .text(.anyLine), "Instead of a value that is not there."),
     ]
 
-    static let take = Block(name: "recipe_take", description: "One value.", keys: takeKeys)
+    static let take = Block(
+        name: "recipe_take", description: "One value.",
+        keys: takeKeys + [
+            KeySpec("form", .text(.line), "A member of a form (application/x-www-form-urlencoded)."),
+            KeySpec(
+                "xml", .text(.line),
+                "A place in XML: /Answer/Token, or /Answer/@id for an attribute; names without prefixes. A document type is refused."
+            ),
+        ])
 
     static let challengeTake = Block(
         name: "recipe_challenge_take", description: "One value.",

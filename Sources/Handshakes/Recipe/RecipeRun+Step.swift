@@ -73,6 +73,22 @@ extension RecipeRun {
 
     // MARK: - Request
 
+    /// The kinds of bodies that values are taken out of.
+    private static func accepted(_ takes: [RecipeTake]) -> String {
+        var kinds: [String] = []
+        for take in takes {
+            let kind: String
+            switch take.source {
+            case .json: kind = "application/json"
+            case .form: kind = "application/x-www-form-urlencoded"
+            case .xml: kind = "application/xml, text/xml"
+            case .header, .cookie, .param: continue
+            }
+            if !kinds.contains(kind) { kinds.append(kind) }
+        }
+        return kinds.isEmpty ? "*/*" : kinds.joined(separator: ", ")
+    }
+
     private func call(for step: RecipeStep, secrets: Set<String>) throws(GrantFailure) -> IssuerCall {
         func fault(_ part: String, _ fault: RecipeValues.Fault) -> GrantFailure {
             .configuration(reason: "\(step.name): \(part): \(fault.reason)")
@@ -113,7 +129,7 @@ extension RecipeRun {
         }
         add(
             "Accept",
-            step.take.contains { if case .json = $0.source { true } else { false } } ? "application/json" : "*/*")
+            Self.accepted(step.take))
         return IssuerCall(
             step: step.name, method: step.method, url: url, headers: headers, body: body,
             carriesPassword: !secrets.isEmpty)
@@ -189,7 +205,7 @@ struct RecipeVerdict {
         _ answer: IssuerAnswer, of step: RecipeStep, sendsSecret: Bool, attempts: RecipeTake? = nil,
         wallSeconds: Int64? = nil
     ) {
-        let reading = RecipeAnswer(answer)
+        let reading = RecipeAnswer(answer, for: step.take + [attempts].compactMap(\.self))
         let reason = "\(step.name): status \(answer.status)"
         if let stale = step.stale, reading.meets(stale) {
             // The kept value explains the refusal; the password was not to blame.

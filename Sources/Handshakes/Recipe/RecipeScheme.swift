@@ -1,5 +1,6 @@
 internal import Configuration
 internal import Tokens
+internal import XML
 
 /// `recipe`: an in-house system, declared.
 struct RecipeScheme: Scheme {
@@ -44,6 +45,14 @@ struct RecipeScheme: Scheme {
         for name in route.headers.set.map(\.name) + route.headers.remove where fields.contains(name.lowercased()) {
             keys.error(
                 "'headers' of \(keys.place) edits '\(name)', which identity '\(identity.name)' signs", at: "headers")
+        }
+    }
+
+    func check(_ configuration: Configuration, of identity: Identity, _ findings: Findings) {
+        let takes = recipe.steps.flatMap(\.take) + [recipe.attempts].compactMap(\.self)
+        guard takes.contains(where: { if case .xml = $0.source { true } else { false } }) else { return }
+        do throws(XMLFault) { try XMLDocument.requireLibrary() } catch {
+            findings.warning("identity '\(identity.name)': \(error)", identity.mark)
         }
     }
 
