@@ -1,4 +1,5 @@
 import Configuration
+import TLS
 import Testing
 
 @testable import Handshakes

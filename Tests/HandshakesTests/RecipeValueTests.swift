@@ -1,5 +1,6 @@
 import Configuration
 import Synchronization
+import TLS
 import Testing
 
 @testable import Handshakes
