@@ -61,9 +61,10 @@ struct Run: ParsableCommand {
 
     private func run(_ takeover: Takeover?, _ launcher: Launcher?, _ space: ProgramSpace?) throws {
         var warnings: [Diagnostic] = []
-        let loaded = try ConfigurationAccess.loadedWithFiles(common.config, refuse: { takeover?.fail($0) }) {
-            warnings.append($0)
-        }
+        // The program of a space could lead a folder's link elsewhere.
+        let loaded = try ConfigurationAccess.loadedWithFiles(
+            common.config, isStanding: space != nil, refuse: { takeover?.fail($0) }
+        ) { warnings.append($0) }
         let confined: ConfinedProgram? = try space.map { space in
             do throws(GatewayFault) {
                 return try ConfinedProgram(
@@ -140,7 +141,7 @@ struct Run: ParsableCommand {
             events.warn("inherited socket is no listener's", [LogField("address", .name(address))])
         }
         var service = Service(
-            gateway: gateway, waiter: waiter, argument: common.config, loaded: loaded, place: place, command: command,
+            gateway: gateway, waiter: waiter, loaded: loaded, place: place, command: command,
             systemd: systemd,
             sandbox: sandbox, launcher: launcher, confined: confined)
         service.serve()

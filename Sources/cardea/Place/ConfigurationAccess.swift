@@ -16,11 +16,16 @@ enum ConfigurationAccess {
         try loadedWithFiles(path, warn: warn).configuration
     }
 
-    /// - Parameter refuse: gets the reasons, too, when there is no configuration.
+    /// - Parameters:
+    ///   - isStanding: the file is found by a path in which no folder is a link.
+    ///   - refuse: gets the reasons, too, when there is no configuration.
     static func loadedWithFiles(
-        _ path: String?, refuse: (String) -> Void = { _ in }, warn: (Diagnostic) -> Void
+        _ path: String?, isStanding: Bool = false, refuse: (String) -> Void = { _ in }, warn: (Diagnostic) -> Void
     ) throws -> LoadedConfiguration {
-        do throws(ConfigurationFault) { return try load(path, warn: warn) } catch {
+        do throws(ConfigurationFault) {
+            let source = try source(path)
+            return try load(isStanding ? source.standing : source, warn: warn)
+        } catch {
             refuse(error.reasons.joined(separator: "; "))
             throw Self.refuse(error)
         }
@@ -40,10 +45,19 @@ enum ConfigurationAccess {
 
     /// The checked configuration, for whoever goes on when there is none.
     static func load(_ path: String?, warn: (Diagnostic) -> Void) throws(ConfigurationFault) -> LoadedConfiguration {
-        let source: ConfigurationSource
-        do {
-            source = try ConfigurationSource.find(argument: path, environment: environment)
-        } catch { throw ConfigurationFault(reasons: ["\(error)"], files: nil) }
+        try load(try source(path), warn: warn)
+    }
+
+    private static func source(_ path: String?) throws(ConfigurationFault) -> ConfigurationSource {
+        do { return try ConfigurationSource.find(argument: path, environment: environment) } catch {
+            throw ConfigurationFault(reasons: ["\(error)"], files: nil)
+        }
+    }
+
+    /// The same of a source that was found before.
+    static func load(
+        _ source: ConfigurationSource, warn: (Diagnostic) -> Void
+    ) throws(ConfigurationFault) -> LoadedConfiguration {
         // How they look is noted before they are read: what changes meanwhile is then seen as a change.
         let before = Configuration.load(source, environment: environment).files
         let files = WatchedFiles(before)

@@ -11,8 +11,9 @@ import Telemetry
 struct Service {
     let gateway: Gateway
     let waiter: SignalWaiter
-    /// `--config` as given.
-    let argument: String?
+    /// The configuration that was found at the start. Nothing is searched for again: who makes another file that would be found first must not
+    /// become the one whose configuration is served.
+    private let source: ConfigurationSource
     private let place: ServedPlace
     private(set) var configuration: Configuration
     private var files: WatchedFiles
@@ -50,8 +51,7 @@ struct Service {
     static let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR2] + ChildProcess.forwarded
 
     init(
-        gateway: Gateway, waiter: SignalWaiter, argument: String?, loaded: LoadedConfiguration, place: ServedPlace,
-        command: [String],
+        gateway: Gateway, waiter: SignalWaiter, loaded: LoadedConfiguration, place: ServedPlace, command: [String],
         systemd: SystemdNotice?, sandbox: Sandbox?, launcher: Launcher?, confined: ConfinedProgram?
     ) {
         upgrade = Upgrade(
@@ -65,7 +65,7 @@ struct Service {
         nextSign = systemd?.watchdogInterval.map { SignalWaiter.now + $0 }
         self.gateway = gateway
         self.waiter = waiter
-        self.argument = argument
+        source = loaded.source.absolute
         self.place = place
         configuration = loaded.configuration
         files = loaded.files
@@ -213,7 +213,7 @@ struct Service {
         let began = SignalWaiter.now
         var warnings: [Diagnostic] = []
         do throws(ConfigurationFault) {
-            let loaded = try ConfigurationAccess.load(argument) { warnings.append($0) }
+            let loaded = try ConfigurationAccess.load(source) { warnings.append($0) }
             // From here on a broken file is watched for being mended, whatever becomes of this one.
             files = loaded.files
             watch()
