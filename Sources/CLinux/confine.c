@@ -3,6 +3,7 @@
 #endif
 #include "confine.h"
 #include "launcher.h"
+#include "shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,13 +77,16 @@ static int raise_loopback(void) {
 #error "the filter of system calls knows no other architecture"
 #endif
 
+// Of the 64 bits of an argument the first 32 are the low ones.
+#define LOAD_HIGH(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member) + 4)
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (code))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define IS(value, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise)
 #define REFUSE_CALL(number, code) IS(number, 0, 1), ANSWER(code)
 
-// Ways to others of the same user that no namespace closes: sockets by path, other kinds of sockets, keyrings, and the terminal's input.
+// Ways to others of the same user that no namespace closes: sockets by path, other kinds of sockets, keyrings, the terminal's input, and limits,
+// by which another process could be made to leave its memory in a core file or to lose what it writes.
 static int filter_calls(void) {
     struct sock_filter rules[] = {
         LOAD(arch),
@@ -105,6 +109,15 @@ static int filter_calls(void) {
         IS(TIOCLINUX, 0, 1),
         ANSWER(EPERM),
         LOAD(nr),
+        IS(__NR_prlimit64, 0, 8),
+        LOAD(args[0]),
+        IS(0, 5, 0),
+        LOAD(args[2]),
+        IS(0, 0, 2),
+        LOAD_HIGH(args[2]),
+        IS(0, 1, 0),
+        ANSWER(EPERM),
+        LOAD(nr),
         IS(__NR_socket, 1, 0),
         ALLOW,
         LOAD(args[0]),
@@ -118,12 +131,26 @@ static int filter_calls(void) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+// A process outside that is sent a signal may leave its memory in a core file, or the gateway end. Before Linux 6.12 the kernel cannot keep
+// signals inside without a PID namespace.
+static int keep_signals(void) {
+    if (!cardea_keeps_signals()) return 0;
+    const uint64_t abstract_sockets = 1, signals = 2;
+    int rules = cardea_landlock_ruleset(0, abstract_sockets | signals);
+    int result = rules < 0 ? rules : cardea_landlock_enforce(rules);
+    if (rules >= 0) close(rules);
+    errno = -result;
+    return result < 0 ? -1 : 0;
+}
+
 static struct cardea_confinement enter(uid_t user, gid_t group) {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC) != 0) return failed(CARDEA_STEP_NAMESPACES);
     if (keep_user(user, group) != 0) return failed(CARDEA_STEP_USER);
     if (raise_loopback() != 0) return failed(CARDEA_STEP_LOOPBACK);
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return failed(CARDEA_STEP_MOUNTS);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || filter_calls() != 0) return failed(CARDEA_STEP_FILTER);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed(CARDEA_STEP_FILTER);
+    if (keep_signals() != 0) return failed(CARDEA_STEP_SIGNALS);
+    if (filter_calls() != 0) return failed(CARDEA_STEP_FILTER);
     return done;
 }
 
@@ -250,6 +277,8 @@ static struct cardea_confinement hear(int channel, int *descriptor) {
     if (length == (ssize_t)sizeof outcome) return outcome;
     return (struct cardea_confinement){ CARDEA_STEP_CHANNEL, length < 0 ? (int)-length : EPIPE };
 }
+
+int cardea_keeps_signals(void) { return cardea_landlock_version() >= 6; }
 
 struct cardea_confinement cardea_confine(char *const *command, pid_t *process, int *channel) {
     int ends[2], result = cardea_channel(ends), none;

@@ -11,7 +11,7 @@
 enum {
     CARDEA_CONFINED = 0, CARDEA_STEP_NAMESPACES, CARDEA_STEP_USER, CARDEA_STEP_LOOPBACK, CARDEA_STEP_MOUNTS,
     CARDEA_STEP_FILTER, CARDEA_STEP_SOCKET, CARDEA_STEP_COVER, CARDEA_STEP_CAPABILITIES, CARDEA_STEP_PROGRAM,
-    CARDEA_STEP_CHANNEL
+    CARDEA_STEP_CHANNEL, CARDEA_STEP_SIGNALS
 };
 
 // A step that failed, with its errno; all zero where none did.
@@ -19,6 +19,9 @@ struct cardea_confinement {
     int32_t step;
     int32_t code;
 };
+
+// 1 where this kernel keeps the signals of a confined program inside (Landlock of Linux 6.12), 0 where they reach every process of its user.
+int cardea_keeps_signals(void);
 
 // Forks the process that is to become the program, in user, network, mount and IPC namespaces of its own, with its loopback up. It waits
 // on `channel` and ends with it. The calling process must have one thread.

@@ -61,8 +61,11 @@ public final class Confinement: Sendable {
         Int(CARDEA_STEP_LOOPBACK): "loopback of the namespace", Int(CARDEA_STEP_MOUNTS): "mounts of the namespace",
         Int(CARDEA_STEP_FILTER): "filter of system calls", Int(CARDEA_STEP_SOCKET): "socket in the namespace",
         Int(CARDEA_STEP_COVER): "covering of files", Int(CARDEA_STEP_CAPABILITIES): "capabilities",
-        Int(CARDEA_STEP_PROGRAM): "program", Int(CARDEA_STEP_CHANNEL): "channel",
+        Int(CARDEA_STEP_SIGNALS): "signals kept inside", Int(CARDEA_STEP_PROGRAM): "program", Int(CARDEA_STEP_CHANNEL): "channel",
     ]
+
+    /// Whether the program's signals reach no process outside. Before Linux 6.12 they reach every process of its user.
+    public static var keepsSignals: Bool { cardea_keeps_signals() != 0 }
 
     /// Before any thread, sandbox or secret.
     /// - Parameter command: a program, found in `PATH`, and its arguments.

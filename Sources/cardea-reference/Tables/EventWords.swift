@@ -373,7 +373,10 @@ extension EventWords {
             "systemd passed a socket that no listener of the configuration has.",
             do: "Take it out of the socket unit, or add the listener."),
         info("program started", ["program"], "The program behind -- runs."),
-        info("program confined", ["listeners"], "The program behind -- reaches these listeners and nothing else."),
+        info(
+            "program confined", ["listeners", "signals"],
+            "The program behind -- reaches these listeners and nothing else; its signals stay inside where Linux is 6.12 or later."
+        ),
         warn(
             "program not confined", ["reason", "advice"],
             "--confine was asked for, and this machine does not allow it: nothing keeps the program from the network and from its user's files.",
@@ -444,6 +447,7 @@ extension EventWords {
         ("route", "a route's name"), ("rows", "rows of the store"), ("scopes", "scopes of a token"),
         ("secret", "a secret's key in the configuration"), ("server", "the fleet's server"),
         ("side", "whose doing it was: `caller`, `upstream` or `gateway`"),
+        ("signals", "where those of a confined program go: `inside`, or `to processes of its user`"),
         ("status", "a status of HTTP, or of a program's end"),
         ("step", "a step of hardening"), ("subject", "a short keyed hash of an end user's name"),
         ("task", "`verify`, `rotate` or `compact`"), ("tokens", "how many tokens"),

@@ -48,7 +48,12 @@ struct ConfinedProgram {
     func tell(_ events: EventLog) {
         switch space {
         case .own:
-            events.info("program confined", [LogField("listeners", .name(addresses.sorted().joined(separator: ", ")))])
+            events.info(
+                "program confined",
+                [
+                    LogField("listeners", .name(addresses.sorted().joined(separator: ", "))),
+                    LogField("signals", .name(Confinement.keepsSignals ? "inside" : "to processes of its user")),
+                ])
             for file in places.inFoldersOfTheProgram {
                 events.warn(
                     "file covered alone",
