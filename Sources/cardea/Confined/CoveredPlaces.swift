@@ -5,6 +5,26 @@ import Reactor
 /// The places that a confined program does not see: secrets, store, audit log and configuration. It runs as our user, whose files they are.
 struct CoveredPlaces {
     private(set) var changes: [Confinement.Change] = []
+    /// Links on the way to what commands the gateway, which the program could lead elsewhere.
+    private(set) var links: [ChangeableLink] = []
+    private let wholeFolders: Set<String>
+    private let loneFiles: Set<String>
+    /// The things at the covered places that command the gateway, and all covered folders, as they were.
+    private var things: [String: Thing] = [:]
+
+    /// Whatever has a path, whoever gives it another.
+    private struct Thing: Equatable {
+        let device: UInt64
+        let inode: UInt64
+
+        init?(_ path: String) {
+            var status = stat()
+            guard stat(path, &status) == 0 else { return nil }
+            device = UInt64(status.st_dev)
+            inode = UInt64(status.st_ino)
+        }
+    }
+
     /// Files that are covered alone, because their folder is the program's as well: where such a file is replaced by another, the program
     /// sees the new one.
     private(set) var inFoldersOfTheProgram: [String] = []
@@ -13,8 +33,11 @@ struct CoveredPlaces {
     ///   - files: not to be seen, as they are named.
     ///   - folders: not to be seen with all below them.
     ///   - alone: not to be seen, whatever else is in their folders.
+    ///   - commanding: those of them by which somebody becomes the gateway.
     ///   - kept: absolute paths that the program needs.
-    init(files: [String], folders: [String] = [], alone: [String] = [], keeping kept: [String]) {
+    init(
+        files: [String], folders: [String] = [], alone: [String] = [], commanding: [String] = [], keeping kept: [String]
+    ) {
         var wholeFolders: Set<String> = []
         var loneFiles: Set<String> = []
         for folder in folders {
@@ -53,7 +76,18 @@ struct CoveredPlaces {
         }
         changes += Self.pins(above: wholeFolders.union(loneFiles)).map { .pin($0) }
         changes += wholeFolders.sorted().map { .coverFolder($0) } + loneFiles.sorted().map { .coverFile($0) }
+        self.wholeFolders = wholeFolders
+        self.loneFiles = loneFiles
+        for folder in wholeFolders { things[folder] = Thing(folder) }
+        for path in commanding {
+            let place = FilePlace(path)
+            for path in [place.standing, place.real] where loneFiles.contains(path) { things[path] = Thing(path) }
+            if let link = ChangeableLink(on: path, except: wholeFolders) { links.append(link) }
+        }
     }
+
+    /// The covered places that are others than they were: the program sees what is there now.
+    var replaced: [String] { things.filter { Thing($0.key) != $0.value }.keys.sorted() }
 
     /// The folders above that our user could rename, from the top down: a name that is free could get other contents, and a changed
     /// configuration is read again.
@@ -63,7 +97,7 @@ struct CoveredPlaces {
             var folder = folder(of: path)
             while folder != "/" {
                 let above = self.folder(of: folder)
-                if access(above, W_OK) == 0 { pins.insert(folder) }
+                if ChangeableLink.isChangeable(above) { pins.insert(folder) }
                 folder = above
             }
         }
@@ -76,7 +110,7 @@ struct CoveredPlaces {
         return String(path[..<end])
     }
 
-    private static func isInside(_ path: String, _ folder: String) -> Bool {
+    static func isInside(_ path: String, _ folder: String) -> Bool {
         path == folder || folder == "/" || path.hasPrefix(folder + "/")
     }
 
@@ -107,6 +141,7 @@ extension CoveredPlaces {
             }
         }
         self.init(
-            files: hidden.files + loaded.files.paths, folders: hidden.folders, alone: hidden.alone, keeping: kept)
+            files: hidden.files + loaded.files.paths, folders: hidden.folders, alone: hidden.alone,
+            commanding: loaded.files.paths + hidden.alone, keeping: kept)
     }
 }

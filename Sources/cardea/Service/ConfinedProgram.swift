@@ -37,6 +37,20 @@ struct ConfinedProgram {
         trust = try TrustFolder(
             authorities: configuration.listeners.compactMap { $0.intercept?.ca }, environment: environment)
         places = CoveredPlaces(loaded, command: command, trust: trust, environment: environment)
+        do throws(GatewayFault) { try refuseWhatCannotBeKept() } catch {
+            trust.remove()
+            throw error
+        }
+    }
+
+    /// Nothing of it matters where nobody is confined.
+    private func refuseWhatCannotBeKept() throws(GatewayFault) {
+        guard case .own = space else { return }
+        if let link = places.links.first {
+            throw GatewayFault(
+                "--confine: the way to '\(link.path)' goes by the link '\(link.link)', which the program could lead elsewhere; write '\(FilePlace(link.path).real)'"
+            )
+        }
     }
 
     /// A text that nothing has to encode: letters, digits and `-`.
@@ -99,12 +113,25 @@ struct ConfinedProgram {
         return ChildProcess(process: confinement.process)
     }
 
-    /// The listeners of another configuration that would have to be opened inside, which is too late; empty when it can be taken.
-    /// - Parameter serving: the configuration that is served now.
-    func excess(of next: Configuration, serving now: Configuration) -> [String] {
+    /// Why another configuration, which has been read, cannot be taken while the program runs; empty when it can.
+    /// - Parameter now: the configuration that is served.
+    func obstacles(to next: LoadedConfiguration, serving now: Configuration) -> [String] {
         guard case .own = space else { return [] }
         let open = Set(now.listeners.map { "\($0.address)" })
-        return next.listeners.map { "\($0.address)" }.filter { !$0.hasPrefix("unix:") && !open.contains($0) }
+        let listeners = next.configuration.listeners.map { "\($0.address)" }
+        let others = CoveredPlaces(
+            next, command: command, trust: trust, environment: ConfigurationAccess.environment)
+        let found: [(what: String, which: [String])] = [
+            (
+                "outside the confined program's network",
+                listeners.filter { !$0.hasPrefix("unix:") && !open.contains($0) }
+            ),
+            ("put in the place of what is hidden from the confined program", places.replaced),
+            ("a link that the confined program could lead elsewhere", others.links.map(\.link)),
+        ]
+        return found.filter { !$0.which.isEmpty }.map {
+            "restart needed: \($0.what): \($0.which.joined(separator: ", "))"
+        }
     }
 
     /// After the program's end.

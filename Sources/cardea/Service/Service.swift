@@ -223,13 +223,8 @@ struct Service {
                 throw ConfigurationFault(
                     reasons: ["restart needed: outside the sandbox: \(excess.joined(separator: ", "))"], files: files)
             }
-            let outside = confined?.excess(of: loaded.configuration, serving: configuration) ?? []
-            guard outside.isEmpty else {
-                throw ConfigurationFault(
-                    reasons: [
-                        "restart needed: outside the confined program's network: \(outside.joined(separator: ", "))"
-                    ], files: files)
-            }
+            let obstacles = confined?.obstacles(to: loaded, serving: configuration) ?? []
+            guard obstacles.isEmpty else { throw ConfigurationFault(reasons: obstacles, files: files) }
             let done = try apply(loaded.configuration)
             configuration = loaded.configuration
             place.serves(loaded.source, store: configuration.store.path)
