@@ -2,6 +2,10 @@
 public struct HiddenFiles: Sendable, Equatable {
     /// Paths as they are named; a path may lead to a folder, or to nothing.
     public var files: [String] = []
+    /// Those of `files` that are secrets: somebody may bring one later.
+    public var secrets: [String] = []
+    /// Programs that tell secrets, among `alone`.
+    public var programs: [String] = []
     /// Folders that hold nothing else.
     public var folders: [String] = []
     /// Paths whose folders are others' business.
@@ -12,6 +16,7 @@ public struct HiddenFiles: Sendable, Equatable {
 
     /// A program that tells a secret, and what it is given to read: whoever could change either would be the gateway.
     mutating func add(program: String, _ arguments: [String]) {
+        programs.append(program)
         for path in [program] + arguments where path.hasPrefix("/") {
             if !Self.system.contains(where: { path.hasPrefix($0) }) { alone.append(path) }
         }
@@ -25,7 +30,9 @@ extension Configuration {
         var hidden = HiddenFiles()
         for secret in secrets {
             switch secret.reference {
-            case .file(let path): hidden.files.append(path)
+            case .file(let path):
+                hidden.files.append(path)
+                hidden.secrets.append(path)
             case .credential:
                 if let folder = environment("CREDENTIALS_DIRECTORY"), folder.hasPrefix("/") {
                     hidden.folders.append(folder)

@@ -7,6 +7,8 @@ struct CoveredPlaces {
     private(set) var changes: [Confinement.Change] = []
     /// Links on the way to what commands the gateway, which the program could lead elsewhere.
     private(set) var links: [ChangeableLink] = []
+    /// Files that are not there and would be seen when they come.
+    private(set) var awaited: [String] = []
     private let wholeFolders: Set<String>
     private let loneFiles: Set<String>
     /// The things at the covered places that command the gateway, and all covered folders, as they were.
@@ -78,13 +80,23 @@ struct CoveredPlaces {
         changes += wholeFolders.sorted().map { .coverFolder($0) } + loneFiles.sorted().map { .coverFile($0) }
         self.wholeFolders = wholeFolders
         self.loneFiles = loneFiles
-        for folder in wholeFolders { things[folder] = Thing(folder) }
+        // The store's may be made at the start.
+        for folder in wholeFolders { if let thing = Thing(folder) { things[folder] = thing } }
         for path in commanding {
             let place = FilePlace(path)
             for path in [place.standing, place.real] where loneFiles.contains(path) { things[path] = Thing(path) }
             if let link = ChangeableLink(on: path, except: wholeFolders) { links.append(link) }
         }
     }
+
+    /// The places of `others` that are not covered by these.
+    func uncovered(of others: CoveredPlaces) -> [String] {
+        let folders = others.wholeFolders.filter { !isInFolders($0) }
+        let files = others.loneFiles.filter { !loneFiles.contains($0) && !isInFolders($0) }
+        return folders.union(files).sorted()
+    }
+
+    private func isInFolders(_ path: String) -> Bool { wholeFolders.contains { Self.isInside(path, $0) } }
 
     /// The covered places that are others than they were: the program sees what is there now.
     var replaced: [String] { things.filter { Thing($0.key) != $0.value }.keys.sorted() }
@@ -112,6 +124,11 @@ struct CoveredPlaces {
 
     static func isInside(_ path: String, _ folder: String) -> Bool {
         path == folder || folder == "/" || path.hasPrefix(folder + "/")
+    }
+
+    private static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
     }
 
     private static func isFolder(_ path: String) -> Bool {
@@ -143,5 +160,20 @@ extension CoveredPlaces {
         self.init(
             files: hidden.files + loaded.files.paths, folders: hidden.folders, alone: hidden.alone,
             commanding: loaded.files.paths + hidden.alone, keeping: kept)
+        awaited =
+            hidden.secrets.filter { isAwaited($0) }
+            // A program is awaited where the confined one could bring it.
+            + hidden.programs.filter { isAwaited($0) && ChangeableLink.isChangeable(Self.nearestFolder(above: $0)) }
+    }
+
+    private func isAwaited(_ path: String) -> Bool {
+        let place = FilePlace(path).real
+        return !Self.exists(place) && !wholeFolders.contains { Self.isInside(place, $0) && Self.isFolder($0) }
+    }
+
+    private static func nearestFolder(above path: String) -> String {
+        var folder = folder(of: FilePlace(path).real)
+        while folder != "/", !exists(folder) { folder = Self.folder(of: folder) }
+        return folder
     }
 }

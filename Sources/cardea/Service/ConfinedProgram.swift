@@ -13,6 +13,8 @@ struct ConfinedProgram {
     let sockets: [HandedSocket]
     /// The texts that it has in place of secrets, by variable.
     let placeholders: [String: String]
+    /// Variables that the program does not have.
+    private let withheld: Set<String>
     private let command: [String]
     private let space: ProgramSpace
     private let trust: TrustFolder
@@ -30,6 +32,7 @@ struct ConfinedProgram {
         self.space = space
         let configuration = loaded.configuration
         proxy = try ProxyPlace(configuration)
+        withheld = configuration.secretVariables
         placeholders = Dictionary(
             uniqueKeysWithValues: configuration.callersVariables.map { ($0, Self.placeholder()) })
         sockets = try space.open(configuration.listeners)
@@ -46,6 +49,11 @@ struct ConfinedProgram {
     /// Nothing of it matters where nobody is confined.
     private func refuseWhatCannotBeKept() throws(GatewayFault) {
         guard case .own = space else { return }
+        if let path = places.awaited.first {
+            throw GatewayFault(
+                "--confine: '\(path)' is not there, and the program would see it come; make it, or a folder of its own for it, which is hidden"
+            )
+        }
         if let link = places.links.first {
             throw GatewayFault(
                 "--confine: the way to '\(link.path)' goes by the link '\(link.link)', which the program could lead elsewhere; write '\(FilePlace(link.path).real)'"
@@ -95,10 +103,9 @@ struct ConfinedProgram {
     }
 
     /// Lets the program begin.
-    /// - Parameter configuration: the one that is served now.
-    func start(_ configuration: Configuration) throws(ChildProcess.Fault) -> ChildProcess {
+    func start() throws(ChildProcess.Fault) -> ChildProcess {
         var environment = ProgramEnvironment(
-            withholding: configuration.secretVariables, placeholders: placeholders)
+            withholding: withheld, placeholders: placeholders)
         proxy.tell(&environment)
         if trust.hasAuthority { trust.tell(&environment) }
         guard case .own(let confinement) = space else {
@@ -126,6 +133,13 @@ struct ConfinedProgram {
                 "outside the confined program's network",
                 listeners.filter { !$0.hasPrefix("unix:") && !open.contains($0) }
             ),
+            (
+                "variables that the confined program has",
+                next.configuration.secretVariables.subtracting(withheld).filter {
+                    ConfigurationAccess.environment($0) != nil
+                }.sorted()
+            ),
+            ("places that the confined program sees", Set(places.uncovered(of: others) + others.awaited).sorted()),
             ("put in the place of what is hidden from the confined program", places.replaced),
             ("a link that the confined program could lead elsewhere", others.links.map(\.link)),
         ]

@@ -140,7 +140,7 @@ struct Service {
         guard isReady, !command.isEmpty else { return false }
         do throws(ChildProcess.Fault) {
             child =
-                if let confined { try confined.start(configuration) } else {
+                if let confined { try confined.start() } else {
                     try ChildProcess(
                         command, environment: ProgramEnvironment(withholding: configuration.secretVariables))
                 }
