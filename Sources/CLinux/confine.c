@@ -83,6 +83,8 @@ static int raise_loopback(void) {
 #define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (code))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define IS(value, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, then, otherwise)
+// The bits of a socket's type that are no flags.
+#define TYPE_OF_SOCKET 0xf
 #define REFUSE_CALL(number, code) IS(number, 0, 1), ANSWER(code)
 
 // Ways to others of the same user that no namespace closes: sockets by path, other kinds of sockets, keyrings, the terminal's input, and limits,
@@ -117,6 +119,16 @@ static int filter_calls(void) {
         LOAD_HIGH(args[2]),
         IS(0, 1, 0),
         ANSWER(EPERM),
+        LOAD(nr),
+        // A pair that knows no connection can be sent and led elsewhere.
+        IS(__NR_socketpair, 0, 8),
+        LOAD(args[0]),
+        IS(AF_UNIX, 0, 4),
+        LOAD(args[1]),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TYPE_OF_SOCKET),
+        IS(SOCK_STREAM, 2, 0),
+        IS(SOCK_SEQPACKET, 1, 0),
+        ANSWER(EAFNOSUPPORT),
         LOAD(nr),
         IS(__NR_socket, 1, 0),
         ALLOW,
