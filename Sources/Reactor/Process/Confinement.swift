@@ -42,14 +42,14 @@ public final class Confinement: Sendable {
     /// The child's last orders: the program's environment, `NAME=value` each, and what it does not see. Paths are absolute, without links.
     public struct Orders: Sendable {
         /// The variables that the program finds in its environment.
-        public var environment: [String]
+        public var environment: [[UInt8]]
         /// Made in this order. Paths that are not there are passed over.
         public var changes: [Change]
         /// A file to be seen in place of others.
         public var nothing: String
 
         /// Memberwise.
-        public init(environment: [String], changes: [Change], nothing: String) {
+        public init(environment: [[UInt8]], changes: [Change], nothing: String) {
             self.environment = environment
             self.changes = changes
             self.nothing = nothing
@@ -61,7 +61,8 @@ public final class Confinement: Sendable {
         Int(CARDEA_STEP_LOOPBACK): "loopback of the namespace", Int(CARDEA_STEP_MOUNTS): "mounts of the namespace",
         Int(CARDEA_STEP_FILTER): "filter of system calls", Int(CARDEA_STEP_SOCKET): "socket in the namespace",
         Int(CARDEA_STEP_COVER): "covering of files", Int(CARDEA_STEP_CAPABILITIES): "capabilities",
-        Int(CARDEA_STEP_SIGNALS): "signals kept inside", Int(CARDEA_STEP_PROGRAM): "program", Int(CARDEA_STEP_CHANNEL): "channel",
+        Int(CARDEA_STEP_SIGNALS): "signals kept inside", Int(CARDEA_STEP_PROGRAM): "program",
+        Int(CARDEA_STEP_CHANNEL): "channel",
     ]
 
     /// Whether the program's signals reach no process outside. Before Linux 6.12 they reach every process of its user.
@@ -96,14 +97,16 @@ public final class Confinement: Sendable {
     /// Lets the program begin, once. Blocks for as long as its mounts take.
     public func begin(_ orders: Orders) throws(Fault) {
         var text: [UInt8] = []
-        func add(_ letter: Unicode.Scalar, _ value: String) { text += [UInt8(ascii: letter)] + value.utf8 + [0] }
-        add("N", orders.nothing)
+        func add(_ letter: Unicode.Scalar, _ value: some Sequence<UInt8>) {
+            text += [UInt8(ascii: letter)] + value + [0]
+        }
+        add("N", orders.nothing.utf8)
         for entry in orders.environment { add("E", entry) }
         for change in orders.changes {
             switch change {
-            case .pin(let path): add("P", path)
-            case .coverFolder(let path): add("D", path)
-            case .coverFile(let path): add("F", path)
+            case .pin(let path): add("P", path.utf8)
+            case .coverFolder(let path): add("D", path.utf8)
+            case .coverFile(let path): add("F", path.utf8)
             }
         }
         let outcome = text.withUnsafeBytes { cardea_begin_confined(channel, $0.baseAddress, $0.count) }

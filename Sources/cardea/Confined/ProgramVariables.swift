@@ -34,7 +34,6 @@ extension TrustFolder {
 extension ProgramEnvironment {
     /// Adds behind those that are there: of two, the last counts.
     fileprivate mutating func addJavaOptions(_ options: [String]) {
-        let before = self["JAVA_TOOL_OPTIONS"].map { [$0] } ?? []
-        self["JAVA_TOOL_OPTIONS"] = (before + options).joined(separator: " ")
+        append(options.joined(separator: " "), to: "JAVA_TOOL_OPTIONS")
     }
 }

@@ -40,7 +40,11 @@ struct ChildProcess {
         var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) }
         defer { for word in words { free(word) } }
         words.append(nil)
-        var environment = environment.entries.map { strdup($0) as UnsafeMutablePointer<CChar>? }
+        var environment = environment.entries.map { entry in
+            (entry + [0]).withUnsafeBufferPointer { octets in
+                octets.withMemoryRebound(to: CChar.self) { strdup($0.baseAddress!) as UnsafeMutablePointer<CChar>? }
+            }
+        }
         defer { for entry in environment { free(entry) } }
         environment.append(nil)
         var process: pid_t = 0
