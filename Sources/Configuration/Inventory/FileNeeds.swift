@@ -98,7 +98,8 @@ public struct FileNeeds: Sendable, Equatable {
     mutating func add(program: String, given texts: [String]) {
         add(file: program, [.read, .execute])
         for path in Self.programs { add(path, [.read, .execute]) }
-        for text in texts where text.hasPrefix("/") { add(text, .read) }
+        // A file that is named is meant to be read.
+        for path in texts.flatMap({ NamedPaths($0).paths }) { add(path, .read) }
     }
 
     /// The resolver, name services, certificate authorities, time zones, libraries that are loaded late, and facts of the process.

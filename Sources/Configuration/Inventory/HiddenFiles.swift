@@ -2,7 +2,7 @@
 public struct HiddenFiles: Sendable, Equatable {
     /// Paths as they are named; a path may lead to a folder, or to nothing.
     public var files: [String] = []
-    /// Those of `files` that are secrets: somebody may bring one later.
+    /// Secrets among `files`: somebody may bring one later.
     public var secrets: [String] = []
     /// Programs that tell secrets, among `alone`.
     public var programs: [String] = []
@@ -12,14 +12,16 @@ public struct HiddenFiles: Sendable, Equatable {
     public var alone: [String] = []
 
     /// Folders of programs and libraries that everybody needs and root alone changes.
-    private static let system = ["/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/dev/", "/proc/"]
+    private static let system = [
+        "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/dev/", "/proc/", "/etc/ssl/certs", "/etc/pki/tls/certs",
+        "/etc/pki/ca-trust",
+    ]
 
     /// A program that tells a secret, and what it is given to read: whoever could change either would be the gateway.
     mutating func add(program: String, _ arguments: [String]) {
         programs.append(program)
-        for path in [program] + arguments where path.hasPrefix("/") {
-            if !Self.system.contains(where: { path.hasPrefix($0) }) { alone.append(path) }
-        }
+        for path in [program] + arguments.flatMap({ NamedPaths($0).paths })
+        where !Self.system.contains(where: { path.hasPrefix($0) }) { alone.append(path) }
     }
 }
 

@@ -62,6 +62,10 @@ struct CoveredPlaces {
                 }
             }
         }
+        // A folder with the parts of a program or its settings, as an argument names it.
+        for path in alone.map({ FilePlace($0).real }) where Self.isFolder(path) && !FileNeeds.isEverybodys(path) {
+            wholeFolders.insert(path)
+        }
         // A folder that the program needs stays visible.
         wholeFolders = wholeFolders.filter { folder in !kept.contains { Self.isInside($0, folder) } }
         // A mount in a folder that is covered could not be made any more.

@@ -28,6 +28,16 @@ import Testing
         #expect(system.alone == ["/none/seed"])
     }
 
+    @Test func whatAnArgumentNamesInAWord() throws {
+        let place = #filePath
+        for word in ["--file=\(place)", "-vX=\(place)", "@\(place)", "-K\(place)"] {
+            let found = try hidden(
+                Trial.around(
+                    identity: "static: {value: \"exec:/usr/bin/cat \(word) --file=/none/seed\", header: X-Key}"))
+            #expect(Set(found.alone) == [place], "\(word)")
+        }
+    }
+
     @Test func credentialsByTheirFolder() throws {
         let text = Trial.around(identity: "static: {value: \"credential:k\", header: X-Key}")
         let environment = ["CREDENTIALS_DIRECTORY": "/none/credentials"]
