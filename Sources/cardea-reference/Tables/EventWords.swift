@@ -383,7 +383,7 @@ extension EventWords {
             do: "Allow user namespaces, or leave such a program alone; --confine-strictly does not start then."),
         warn(
             "file covered alone", ["path", "advice"],
-            "A file that a confined program must not see is in a folder that it needs: it would see a new file in its place.",
+            "A file that a confined program must not see is in a folder that others use as well: it would see a new file in its place.",
             do: "Put it into a folder of its own."),
         info("program ended", ["status"], "The program behind -- has ended, and the gateway with it."),
         error(

@@ -27,9 +27,11 @@ struct CoveredPlaces {
         }
     }
 
-    /// Files that are covered alone, because their folder is the program's as well: where such a file is replaced by another, the program
-    /// sees the new one.
-    private(set) var inFoldersOfTheProgram: [String] = []
+    /// Files that are covered alone in folders in which our user makes files: where such a file is replaced by another, the program sees the
+    /// new one.
+    private(set) var replaceable: [String] = []
+    /// Folders of included files in which the program could make one.
+    private(set) var openFolders: [String] = []
 
     /// - Parameters:
     ///   - files: not to be seen, as they are named.
@@ -73,7 +75,14 @@ struct CoveredPlaces {
             !wholeFolders.contains { $0 != folder && Self.isInside(folder, $0) }
         }
         loneFiles = loneFiles.filter { file in !wholeFolders.contains { Self.isInside(file, $0) } }
-        inFoldersOfTheProgram = loneFiles.filter { !FileNeeds.isEverybodys(Self.folder(of: $0)) }.sorted()
+        replaceable = loneFiles.filter { file in
+            let folder = Self.folder(of: file)
+            return !FileNeeds.isEverybodys(folder) || ChangeableLink.isChangeable(folder)
+        }.sorted()
+        openFolders = commanding.map { FilePlace($0).real }.filter { path in
+            Self.isFolder(path) && ChangeableLink.isChangeable(path)
+                && !wholeFolders.contains { Self.isInside(path, $0) }
+        }
         for path in alone {
             let place = FilePlace(path)
             for path in [place.standing, place.real] where !Self.isFolder(path) {

@@ -76,7 +76,7 @@ struct ConfinedProgram {
                     LogField("listeners", .name(addresses.sorted().joined(separator: ", "))),
                     LogField("signals", .name(Confinement.keepsSignals ? "inside" : "to processes of its user")),
                 ])
-            for file in places.inFoldersOfTheProgram {
+            for file in places.replaceable {
                 events.warn(
                     "file covered alone",
                     [
@@ -84,7 +84,7 @@ struct ConfinedProgram {
                         LogField(
                             "advice",
                             .name(
-                                "the program works in its folder, and would see a new file in its place; put it into a folder of its own"
+                                "its folder is used by others as well, and the program would see a new file in its place; put it into a folder of its own"
                             )),
                     ])
             }
