@@ -79,7 +79,7 @@ struct CoveredPlaces {
             let folder = Self.folder(of: file)
             return !FileNeeds.isEverybodys(folder) || ChangeableLink.isChangeable(folder)
         }.sorted()
-        openFolders = commanding.map { FilePlace($0).real }.filter { path in
+        openFolders = Set(commanding).subtracting(alone).map { FilePlace($0).real }.sorted().filter { path in
             Self.isFolder(path) && ChangeableLink.isChangeable(path)
                 && !wholeFolders.contains { Self.isInside(path, $0) }
         }

@@ -54,6 +54,11 @@ struct ConfinedProgram {
                 "--confine: '\(path)' is not there, and the program would see it come; make it, or a folder of its own for it, which is hidden"
             )
         }
+        if let folder = places.openFolders.first {
+            throw GatewayFault(
+                "--confine: '\(folder)' is included, and the program could make a file in it; put what is included into a folder that the program does not need"
+            )
+        }
         if let link = places.links.first {
             throw GatewayFault(
                 "--confine: the way to '\(link.path)' goes by the link '\(link.link)', which the program could lead elsewhere; write '\(FilePlace(link.path).real)'"
@@ -139,7 +144,7 @@ struct ConfinedProgram {
                     ConfigurationAccess.environment($0) != nil
                 }.sorted()
             ),
-            ("places that the confined program sees", Set(places.uncovered(of: others) + others.awaited).sorted()),
+            ("places that the confined program sees", Set(places.uncovered(of: others) + others.awaited + others.openFolders).sorted()),
             ("put in the place of what is hidden from the confined program", places.replaced),
             ("a link that the confined program could lead elsewhere", others.links.map(\.link)),
         ]
