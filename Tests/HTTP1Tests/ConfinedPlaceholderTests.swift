@@ -44,7 +44,15 @@ import Testing
         let encoded = Base64.encode(octets(credentials))
         #expect(try parts("Authorization: bAsic  \(encoded)\r\n", edits()) == ["+Authorization:\(credentials)"])
         #expect(try parts("X: Basic \(encoded)\r\n", edits()) == ["X:\(credentials)"])
+        #expect(try parts("X: Basic\t \(encoded)\r\n", edits()) == ["X:\(credentials)"])
         #expect(try parts("X: Other \(encoded)\r\n", edits()).isEmpty)
+    }
+
+    @Test func methodAndNamesAreLookedInto() throws {
+        let bytes = octets("\(Self.token) / HTTP/1.1\r\nHost: h\r\nX-\(Self.token): 1\r\n\r\n")
+        let parts = try parsedRequest(bytes).placeholderParts(in: bytes.span, edits(), fields: [])
+        #expect(parts.map(\.place) == [.method, .name])
+        #expect(!parts.contains { $0.isReplaced })
     }
 
     @Test func parametersAndCookiesAreTakenApart() throws {

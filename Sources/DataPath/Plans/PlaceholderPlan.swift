@@ -42,7 +42,13 @@ package final class PlaceholderPlan: Sendable {
     func objection(to part: PlaceholderPart, in bytes: Span<UInt8>) -> String? {
         let octets = bytes.decoded(part)
         let found = texts.filter { octets.hold($0.octets) }
-        let place = part.field.isEmpty ? "the request's target" : String(bytes, part.field)
+        let place =
+            switch part.place {
+            case .method: "the request's method"
+            case .target: "the request's target"
+            case .name: "a field's name"
+            case .field: String(bytes, part.field)
+            }
         guard let first = found.first else {
             return "\(place) holds a placeholder that this run of the program was not given"
         }

@@ -1,8 +1,13 @@
 /// A part of a request's head that holds the placeholder of a confined program.
 public struct PlaceholderPart: Sendable, Equatable {
-    /// The part's octets: a value, a parameter, a cookie or the path, as received.
+    /// The place of a part in the head.
+    public enum Place: Sendable { case method, target, name, field }
+
+    /// The part's octets: the method, the path, a parameter, a name, a value or a cookie, as received.
     public let range: ByteRange
-    /// Name of the field; empty where the part is of the target.
+    /// The kind of place that the part stands in.
+    public let place: Place
+    /// Name of the field; empty where the part is of no field's value.
     public let field: ByteRange
     /// The credential of the route is written in the part's place, so that nothing of it is forwarded.
     public let isReplaced: Bool
@@ -11,16 +16,24 @@ public struct PlaceholderPart: Sendable, Equatable {
 }
 
 extension RequestHead {
-    /// The parts of the head that hold placeholders of a confined program. Nothing is allocated where there is none.
+    /// The parts of the head that hold placeholders of a confined program: nothing in the method or a name is ever replaced. Nothing is allocated where there is none.
     /// - Parameter fields: names of the fields that the route's credential takes, in lower case; they count where `edits` put it into a
     ///   field.
     public func placeholderParts(
         in bytes: Span<UInt8>, _ edits: borrowing RequestEdits, fields: [[UInt8]]
     ) -> [PlaceholderPart] {
         var parts: [PlaceholderPart] = []
+        if bytes.holds(Placeholder.confined, in: method) {
+            parts.append(
+                PlaceholderPart(range: method, place: .method, field: .empty, isReplaced: false, isBasic: false))
+        }
         if bytes.holds(Placeholder.confined, in: target) { addTarget(bytes, edits, &parts) }
         for index in 0..<fieldCount {
             let field = self[index]
+            if bytes.holds(Placeholder.confined, in: field.name) {
+                parts.append(
+                    PlaceholderPart(range: field.name, place: .name, field: .empty, isReplaced: false, isBasic: false))
+            }
             let isPlain = bytes.holds(Placeholder.confined, in: field.value)
             guard isPlain || bytes.holdsBasicPlaceholder(field.value) else { continue }
             guard field.known != .cookie else {
@@ -33,7 +46,8 @@ extension RequestHead {
                 for name in fields where bytes.extracting(field.name.indices).isName(name.span) { isReplaced = true }
             }
             parts.append(
-                PlaceholderPart(range: field.value, field: field.name, isReplaced: isReplaced, isBasic: !isPlain))
+                PlaceholderPart(
+                    range: field.value, place: .field, field: field.name, isReplaced: isReplaced, isBasic: !isPlain))
         }
         return parts
     }
@@ -57,7 +71,9 @@ extension RequestHead {
                 let isReplaced =
                     isQuery && edits.place == .query
                     && isCarrier(ByteRange(start..<nameEnd), bytes, named: edits.placeName.span)
-                parts.append(PlaceholderPart(range: range, field: .empty, isReplaced: isReplaced, isBasic: false))
+                parts.append(
+                    PlaceholderPart(range: range, place: .target, field: .empty, isReplaced: isReplaced, isBasic: false)
+                )
             }
             isQuery = true
             start = cursor &+ 1
@@ -76,7 +92,9 @@ extension RequestHead {
             start = cursor &+ 1
             guard bytes.holds(Placeholder.confined, in: pair) else { continue }
             let isReplaced = edits.place == .cookie && isCookie(pair, bytes, named: edits.placeName.span)
-            parts.append(PlaceholderPart(range: pair, field: field.name, isReplaced: isReplaced, isBasic: false))
+            parts.append(
+                PlaceholderPart(
+                    range: pair, place: .field, field: field.name, isReplaced: isReplaced, isBasic: false))
         }
     }
 }
@@ -124,15 +142,17 @@ private struct BasicCredentials {
 
     /// Nil where the value is of another scheme.
     init?(_ bytes: Span<UInt8>, _ value: ByteRange) {
-        let scheme: StaticString = "basic "
-        guard Int(value.count) > scheme.utf8CodeUnitCount else { return nil }
+        let scheme: StaticString = "basic"
+        guard Int(value.count) > scheme.utf8CodeUnitCount &+ 1 else { return nil }
         cursor = Int(value.start)
         end = Int(value.end)
         for offset in 0..<scheme.utf8CodeUnitCount {
             guard lowercased(bytes[cursor]) == scheme.utf8Start[offset] else { return nil }
             cursor &+= 1
         }
-        while cursor < end, bytes[cursor] == 0x20 { cursor &+= 1 }
+        // Servers take a tab for a blank there.
+        guard bytes[cursor] == 0x20 || bytes[cursor] == 0x09 else { return nil }
+        while cursor < end, bytes[cursor] == 0x20 || bytes[cursor] == 0x09 { cursor &+= 1 }
     }
 
     mutating func next(_ bytes: Span<UInt8>) -> UInt8? {
