@@ -38,6 +38,7 @@ struct Service {
     private var nextSign: UInt64?
     /// The end was asked for, and the program has until then.
     private var childDeadline: UInt64?
+    private var isChildKilled = false
     /// The status that the process ends with.
     private(set) var status: Int32 = 0
 
@@ -45,6 +46,8 @@ struct Service {
     private static let impatience: UInt64 = 20_000_000
     /// Nanoseconds between two looks when nobody waits for the start any more.
     private static let patience: UInt64 = 1_000_000_000
+    /// Nanoseconds that a killed program has to end: one that waits for a device does not.
+    private static let deathPatience: UInt64 = 5_000_000_000
     /// Nanoseconds for which changes may gather: writing or swapping a file is several events.
     private static let gathering: UInt64 = 100_000_000
 
@@ -123,10 +126,7 @@ struct Service {
             if gateway.pulse() { systemd?.signOfLife() }
             self.nextSign = now + interval
         }
-        if let childDeadline, now >= childDeadline {
-            child?.send(SIGKILL)
-            return true
-        }
+        if let childDeadline, now >= childDeadline, endChild() { return true }
         return !isReady && becomeReady()
     }
 
@@ -175,12 +175,20 @@ struct Service {
     /// The program ends first, while the gateway still serves it.
     private mutating func mayEnd(after signal: Int32) -> Bool {
         guard let child else { return true }
-        guard childDeadline == nil else {
-            child.send(SIGKILL)
-            return true
-        }
+        guard childDeadline == nil else { return endChild() }
         child.send(signal)
         childDeadline = SignalWaiter.now + UInt64(max(0, configuration.shutdown.timeout.wholeNanoseconds))
+        return false
+    }
+
+    /// The program is killed, and its end awaited for a moment: its status is ours.
+    /// - Returns: whether that was done before, and nothing came of it.
+    private mutating func endChild() -> Bool {
+        guard !isChildKilled else { return true }
+        isChildKilled = true
+        child?.send(SIGKILL)
+        status = 128 + SIGKILL
+        childDeadline = SignalWaiter.now + Self.deathPatience
         return false
     }
 
