@@ -245,7 +245,10 @@ static void answer(struct cardea_confinement outcome, int descriptor) {
 }
 
 static _Noreturn void wait_for_orders(char *const *command, int given, uid_t user, gid_t group) {
-    if (given != CHANNEL_PLACE && dup3(given, CHANNEL_PLACE, O_CLOEXEC) < 0) _exit(127);
+    if (given != CHANNEL_PLACE) {
+        if (dup3(given, CHANNEL_PLACE, O_CLOEXEC) < 0) _exit(127);
+        close(given);
+    }
     if (close_range(CHANNEL_PLACE + 1, ~0u, 0) != 0) {
         for (int descriptor = CHANNEL_PLACE + 1; descriptor < 65536; descriptor++) close(descriptor);
     }
@@ -298,7 +301,11 @@ struct cardea_confinement cardea_confine(char *const *command, pid_t *process, i
     uid_t user = geteuid();
     gid_t group = getegid();
     pid_t child = fork();
-    if (child == 0) wait_for_orders(command, ends[1], user, group);
+    if (child == 0) {
+        // Where standard descriptors are closed it may have one's place, and as long as it is open the gateway's end is not seen.
+        close(ends[0]);
+        wait_for_orders(command, ends[1], user, group);
+    }
     struct cardea_confinement outcome = child < 0 ? failed(CARDEA_STEP_NAMESPACES) : done;
     close(ends[1]);
     if (child > 0) outcome = hear(ends[0], &none);
