@@ -45,6 +45,7 @@ struct Run: ParsableCommand {
     private var isConfining: Bool { confine || confineStrictly }
 
     func run() throws {
+        StandardDescriptors.fill()
         // First of all: the launcher keeps what there is now, which is no secret, no thread and no sandbox.
         let takeover = Takeover()
         let launcher = Service.obstacle(command) == nil ? Launcher() : nil

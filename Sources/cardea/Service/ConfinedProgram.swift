@@ -40,15 +40,30 @@ struct ConfinedProgram {
         trust = try TrustFolder(
             authorities: configuration.listeners.compactMap { $0.intercept?.ca }, environment: environment)
         places = CoveredPlaces(loaded, command: command, trust: trust, environment: environment)
-        do throws(GatewayFault) { try refuseWhatCannotBeKept() } catch {
+        do throws(GatewayFault) { try refuseWhatCannotBeKept(loaded.files.paths) } catch {
             trust.remove()
             throw error
         }
     }
 
     /// Nothing of it matters where nobody is confined.
-    private func refuseWhatCannotBeKept() throws(GatewayFault) {
+    /// - Parameter files: of the configuration.
+    private func refuseWhatCannotBeKept(_ files: [String]) throws(GatewayFault) {
         guard case .own = space else { return }
+        if let name = StandardDescriptors.folders.first {
+            throw GatewayFault(
+                "--confine: \(name) is a folder, by which the program would reach files that are hidden from it; give it a file"
+            )
+        }
+        for file in files {
+            if let name = StandardDescriptors.names(of: file).first {
+                throw GatewayFault(
+                    "--confine: '\(file)' is \(name), which the program gets as well; name a file of its own")
+            }
+            guard WatchedFiles.isLasting(file) else {
+                throw GatewayFault("--confine: '\(file)' cannot be hidden from the program; name a file")
+            }
+        }
         if let path = places.awaited.first {
             throw GatewayFault(
                 "--confine: '\(path)' is not there, and the program would see it come; make it, or a folder of its own for it, which is hidden"
@@ -144,7 +159,10 @@ struct ConfinedProgram {
                     ConfigurationAccess.environment($0) != nil
                 }.sorted()
             ),
-            ("places that the confined program sees", Set(places.uncovered(of: others) + others.awaited + others.openFolders).sorted()),
+            (
+                "places that the confined program sees",
+                Set(places.uncovered(of: others) + others.awaited + others.openFolders).sorted()
+            ),
             ("put in the place of what is hidden from the confined program", places.replaced),
             ("a link that the confined program could lead elsewhere", others.links.map(\.link)),
         ]
