@@ -24,13 +24,16 @@ struct TrustFolder {
 
     /// - Parameter authorities: files of `intercept.ca`; their keys are left where they are.
     init(authorities: [String], environment: (String) -> String?) throws(GatewayFault) {
-        var template = Array((environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp").utf8)
+        let parent = environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        var template = Array(parent.utf8)
         // The system puts letters of its own in the place of the six X (mkdtemp), so that nobody has made the folder before.
         template += Array("/cardea-confined-XXXXXX".utf8) + [0]
         let made: String? = template.withUnsafeMutableBytes { bytes in
             mkdtemp(bytes.assumingMemoryBound(to: CChar.self).baseAddress!).map { String(cString: $0) }
         }
-        guard let made else { throw Self.fault("no folder for the program's authorities", errno) }
+        guard let made else {
+            throw Self.fault("no folder for the program's authorities in \(parent), which TMPDIR changes", errno)
+        }
         path = made
         hasAuthority = !authorities.isEmpty
         do throws(GatewayFault) {
