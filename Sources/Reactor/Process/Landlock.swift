@@ -19,6 +19,8 @@ public enum Landlock {
         public static let readFile = Rights(rawValue: 1 << 2)
         /// `LANDLOCK_ACCESS_FS_READ_DIR`: listing a folder.
         public static let readFolder = Rights(rawValue: 1 << 3)
+        /// `LANDLOCK_ACCESS_FS_REMOVE_DIR`: removing empty folders.
+        public static let removeFolder = Rights(rawValue: 1 << 4)
         /// `LANDLOCK_ACCESS_FS_REMOVE_FILE`.
         public static let removeFile = Rights(rawValue: 1 << 5)
         /// `LANDLOCK_ACCESS_FS_MAKE_REG`: making and renaming regular files.
@@ -64,10 +66,11 @@ public enum Landlock {
     /// Before any other thread exists, and after `Hardening.apply`.
     /// - Parameters:
     ///   - allowed: what stays allowed; links are followed.
+    ///   - keepsSignals: no process outside can be sent a signal, from version 6 of the kernel's interface on.
     ///   - absent: gets the paths that could not be opened, with the reason; they stay forbidden also when they come to be.
-    /// - Returns: the version of the kernel's interface. From 6 on no process outside can be sent a signal either.
+    /// - Returns: the version of the kernel's interface.
     public static func enforce(
-        _ allowed: [(path: String, rights: Rights)], absent: (String, Int32) -> Void
+        _ allowed: [(path: String, rights: Rights)], keepsSignals: Bool = true, absent: (String, Int32) -> Void
     ) throws(Fault) -> Int {
         let version = cardea_landlock_version()
         guard version > 0 else {
@@ -76,7 +79,7 @@ public enum Landlock {
                 ? .unavailable : .refused("landlock_create_ruleset", -version)
         }
         let handled = Rights.all(version: version)
-        let signals: UInt64 = version >= 6 ? 1 << 1 : 0
+        let signals: UInt64 = keepsSignals && version >= 6 ? 1 << 1 : 0
         let rules = cardea_landlock_ruleset(handled.rawValue, signals)
         guard rules >= 0 else { throw .refused("landlock_create_ruleset", -rules) }
         defer { close(rules) }

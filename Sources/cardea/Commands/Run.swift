@@ -94,7 +94,7 @@ struct Run: ParsableCommand {
         SystemdNotice.forget()
         InheritedSockets.forget()
         let events = try EventLog(level: LogLevel(configuration.log.level))
-        let sandbox = Sandbox.enter(loaded, command: command, events: events)
+        let sandbox = Sandbox.enter(loaded, command: command, confined: confined, events: events)
         let log = LogThread(
             events: events, format: configuration.log.format == .json ? .json : .text,
             journal: ConfigurationAccess.journal)

@@ -8,6 +8,8 @@ import Octets
 /// whose leaves it sees instead of the servers' own.
 struct TrustFolder {
     let path: String
+    /// The folder that it is in.
+    let parent: String
     var bundle: String { path + "/bundle.pem" }
     /// The certificates of `bundle`, for Java.
     var javaStore: String { path + "/truststore.jks" }
@@ -24,7 +26,7 @@ struct TrustFolder {
 
     /// - Parameter authorities: files of `intercept.ca`; their keys are left where they are.
     init(authorities: [String], environment: (String) -> String?) throws(GatewayFault) {
-        let parent = environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        parent = environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var template = Array(parent.utf8)
         // The system puts letters of its own in the place of the six X (mkdtemp), so that nobody has made the folder before.
         template += Array("/cardea-confined-XXXXXX".utf8) + [0]

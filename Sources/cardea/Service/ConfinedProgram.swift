@@ -171,6 +171,14 @@ struct ConfinedProgram {
         }
     }
 
+    /// Whether the program's process was made before this one gives anything up.
+    var isApart: Bool { if case .own = space { true } else { false } }
+
+    /// The rights that `forget` needs.
+    var rightsAtTheEnd: [(path: String, rights: Landlock.Rights)] {
+        [(trust.path, .removeFile), (trust.parent, .removeFolder)]
+    }
+
     /// After the program's end.
     func forget() { trust.remove() }
 }

@@ -12,13 +12,17 @@ struct Sandbox {
 
     /// Before any thread. Nil when the configuration does not ask for it, or it cannot be had, which the log says: whoever has to be
     /// served is served.
-    static func enter(_ loaded: LoadedConfiguration, command: [String], events: EventLog) -> Sandbox? {
+    /// - Parameter confined: the program behind `--`, where it was made before and so is outside.
+    static func enter(
+        _ loaded: LoadedConfiguration, command: [String], confined: ConfinedProgram?, events: EventLog
+    ) -> Sandbox? {
         guard loaded.configuration.sandbox else { return nil }
         func without(_ reason: String) -> Sandbox? {
             events.warn("serving without a sandbox", [LogField("reason", .name(reason))])
             return nil
         }
-        guard command.isEmpty else { return without("the program behind -- would be inside, too") }
+        let isApart = confined?.isApart ?? false
+        guard command.isEmpty || isApart else { return without("the program behind -- would be inside, too") }
         let needs = needs(of: loaded)
         if let path = needs.refused.first {
             return without("'\(path)' is written in a folder that others use as well; give it one of its own")
@@ -27,7 +31,10 @@ struct Sandbox {
         for path in needs.exposedSockets { Gateway.removeStaleSocket(path) }
         let present = needs.present
         do throws(Landlock.Fault) {
-            let version = try Landlock.enforce(rules(of: present)) { path, code in
+            // A program outside is told the signals that we are told.
+            let version = try Landlock.enforce(
+                rules(of: present) + (confined?.rightsAtTheEnd ?? []), keepsSignals: !isApart
+            ) { path, code in
                 events.warn(
                     "sandbox: not allowed", [LogField("path", .name(path)), LogField("errno", .code(Int(code)))])
             }
