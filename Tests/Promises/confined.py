@@ -133,14 +133,15 @@ class Confined:
             **more,
         }
 
-    def begin(self, *command, how="--confine", wrap=(), environment=None, **rest):
+    def begin(self, *command, how="--confine", wrap=(), environment=None, named=True, stdin=subprocess.DEVNULL, **rest):
         """The running gateway with its program. What it says on standard error is the gateway's events."""
         self.gateway.file.write_text(json.dumps(self.gateway.config))
         self.gateway.runs += 1
+        where = ["--config", str(self.gateway.file)] if named else []
         with open(self.gateway.folder / f"stderr.{self.gateway.runs}", "wb") as events:
             process = subprocess.Popen(
-                [*wrap, self.gateway.binary, "run", how, "--config", str(self.gateway.file), "--", *command],
-                cwd=self.program, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL,
+                [*wrap, self.gateway.binary, "run", how, *where, "--", *command],
+                cwd=self.program, env={**os.environ, **(environment or {})}, stdin=stdin,
                 stdout=subprocess.PIPE, stderr=events, text=True, **rest,
             )  # fmt: skip
         self.stack.callback(self.end, process)

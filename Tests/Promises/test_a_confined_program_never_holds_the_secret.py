@@ -1,17 +1,21 @@
 """Promise: the program of `cardea run --confine` reaches its APIs, and never holds what opens them: not in its environment, not in files, not
 by a way around the gateway."""
 
+import ast
+import base64
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import urllib.parse
 import zipfile
 
 import pytest
 
 from confined import API, GIT, MAPS, OPEN, SECRETS, USER, Confined
-from harness import executable, free_port
+from harness import eventually, executable, free_port
 from s3_store import REGION, Store
 
 GREETING = "hello from afar\n"
@@ -223,6 +227,32 @@ def test_it_finds_no_secret(confined, monkeypatch):
     assert len(again) == 3 and not texts & set(again)
 
 
+def test_other_forms_of_a_secret_in_variables(confined):
+    """A combining mark behind the sign, a line end that is no part of the secret, escapes, base 64, and octets that are no UTF-8."""
+    secret = '\u0301canary/"of" a=form'
+    quoted, encoded = urllib.parse.quote(secret, safe=""), base64.b64encode(f"{USER}:{secret}".encode()).decode()
+    text = r"""
+        import os
+        for name, value in sorted(os.environb.items()):
+            if name.startswith((b"FORM_", b"API_TOKEN")):
+                print(ascii(name), ascii(value))
+    """
+    variables = {
+        "API_TOKEN": secret + "\n", "FORM_SAME": secret, "FORM_IN_URL": f"https://u:{quoted}@h/", "FORM_AUTHORIZATION": f"Basic {encoded}",
+        "FORM_IN_JSON": json.dumps({"t": secret}, ensure_ascii=False), "FORM_PLUS": urllib.parse.quote_plus(secret), "FORM_LATIN": "caf\udce9=1",
+        "GIT_PASSWORD": "short", "FORM_SHORT": "short", "FORM_SHORTER": "shorter",
+    }  # fmt: skip
+    said = confined.python(outdented(text), environment=variables)
+    seen = dict(ast.literal_eval(f"({line.replace(' b', ', b', 1)})") for line in said.splitlines())
+    text = seen[b"API_TOKEN"]
+    assert text.startswith(b"cardea-confined-")
+    assert seen.pop(b"FORM_SHORT").startswith(b"cardea-confined-") and seen.pop(b"FORM_SHORTER") == b"shorter"
+    assert seen == {
+        b"API_TOKEN": text, b"FORM_SAME": text, b"FORM_IN_URL": b"https://u:%s@h/" % text, b"FORM_IN_JSON": b'{"t": "%s"}' % text,
+        b"FORM_PLUS": text, b"FORM_LATIN": b"caf\xe9=1",
+    }  # fmt: skip
+
+
 def test_files_beside_the_program(confined):
     """A secret in the program's own folder is covered alone, and the log says what that means."""
     gateway = confined.gateway
@@ -243,6 +273,14 @@ CASES = [
     ("with any scheme", f'-H "Authorization: token $API_TOKEN" https://{API}/greeting', 200, ""),
     ("as a user", f'-u "$API_TOKEN:" https://{API}/greeting', 200, ""),
     ("as a password", f'-u "{USER}:$GIT_PASSWORD" https://{GIT}/greeting', 200, ""),
+    ("a method", f'-X "$API_TOKEN" https://{API}/greeting', 403, "the request's method holds the placeholder of API_TOKEN"),
+    ("a name", f'-H "X-$API_TOKEN: 1" https://{API}/greeting', 403, "a field's name holds the placeholder of API_TOKEN"),
+    (
+        "another field, as Basic",
+        f"""-H "$(printf 'X-A: Basic\t%s' $(printf "u:%s" $API_TOKEN | base64 -w0))" https://{API}/greeting""",
+        403,
+        "X-A holds",
+    ),
     ("as a parameter", f'"https://{MAPS}/greeting?key=$MAPS_KEY"', 200, ""),
     ("over HTTP", f'-H "Authorization: Bearer $API_TOKEN" http://{API}/greeting', 200, ""),
     ("another field", f'-H "X-Token: $API_TOKEN" https://{API}/greeting', 403, "X-Token holds the placeholder of API_TOKEN"),
@@ -342,6 +380,25 @@ def test_its_status_and_signals_are_as_without(confined):
     process.terminate()
     assert process.wait(30) == 9
     assert process.stdout.read() == "told\n"
+
+
+@pytest.mark.parametrize("timeout", ["30s", "1s"])
+def test_the_status_of_a_program_that_had_to_be_killed(confined, timeout):
+    """By a second signal, or at the end of its time."""
+    confined.gateway.config["shutdown"]["timeout"] = timeout
+    process = confined.begin("sh", "-c", "trap '' TERM; echo here; while :; do sleep 0.05; done")
+    assert process.stdout.readline() == "here\n"
+    process.terminate()
+    if timeout == "30s":
+        # A signal that has not been taken swallows the next one.
+        eventually(lambda: not pending(process.pid) & 1 << signal.SIGTERM - 1, what="the first signal taken")
+        process.terminate()
+    assert process.wait(30) == 128 + signal.SIGKILL
+
+
+def pending(process):
+    with open(f"/proc/{process}/status") as file:
+        return int(next(line for line in file if line.startswith("ShdPnd:")).split()[1], 16)
 
 
 def test_a_reload_takes_what_fits_inside(confined):
