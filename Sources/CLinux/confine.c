@@ -77,7 +77,7 @@ static int raise_loopback(void) {
 #error "the filter of system calls knows no other architecture"
 #endif
 
-// Of the 64 bits of an argument the first 32 are the low ones.
+// The first 32 of an argument's 64 bits are the low ones.
 #define LOAD_HIGH(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member) + 4)
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
 #define ANSWER(code) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (code))
@@ -302,7 +302,7 @@ struct cardea_confinement cardea_confine(char *const *command, pid_t *process, i
     gid_t group = getegid();
     pid_t child = fork();
     if (child == 0) {
-        // Where standard descriptors are closed it may have one's place, and as long as it is open the gateway's end is not seen.
+        // The gateway's side of the channel, in the place of a closed standard descriptor: as long as it is open here, its end is not seen.
         close(ends[0]);
         wait_for_orders(command, ends[1], user, group);
     }

@@ -172,6 +172,8 @@ def test_what_a_changeable_link_leads_to_is_refused(confined):
     config = confined.gateway.config
     config["identities"]["api"]["static"]["value"] = f"exec:{link}/token"
     refused(confined, f"goes by the link '{link}'", f"write '{tools}/token'")
+    status, said, _ = confined.gateway.command("check", "--confine")
+    assert status == 78 and f"goes by the link '{link}'" in said, said
     config["identities"]["api"]["static"]["value"] = f"exec:{tools}/token"
     config["include"] = str(link / "more.yaml")
     refused(confined, f"goes by the link '{link}'", f"write '{tools}/more.yaml'")

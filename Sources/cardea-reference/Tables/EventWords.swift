@@ -395,7 +395,8 @@ extension EventWords {
             do: "See whether the path is there; restart after it was made."),
         warn(
             "serving without a sandbox", ["reason"], "The process keeps what its user may do.",
-            do: "See the reason: the kernel, a command behind -- that is not confined, or a folder that others use too."),
+            do: "See the reason: the kernel, a command behind -- that is not confined, or a folder that others use too."
+        ),
         info(
             "programs of exec: run inside the sandbox; one that needs other files wants sandbox: off", [],
             "There are secrets of exec:."),

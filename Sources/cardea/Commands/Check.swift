@@ -42,6 +42,7 @@ struct Check: ParsableCommand {
         var diagnostics: [Diagnostic] = []
         var configurations: [Configuration] = []
         for source in sources {
+            let source = confine ? source.standing : source
             let result = Configuration.load(source, environment: environment)
             diagnostics += result.diagnostics
             guard let configuration = result.configuration else { continue }
@@ -53,7 +54,11 @@ struct Check: ParsableCommand {
             diagnostics += configuration.checkAudit()
             diagnostics += configuration.checkStart(environment: environment)
             diagnostics += configuration.checkClientKeys(environment: environment)
-            if let space { diagnostics += ConfinedProgram.lacks(of: configuration, in: space) }
+            if let space {
+                let loaded = LoadedConfiguration(
+                    configuration: configuration, source: source, files: WatchedFiles(result.files))
+                diagnostics += ConfinedProgram.lacks(of: loaded, in: space)
+            }
             configurations.append(configuration)
         }
         let errors = diagnostics.filter { $0.severity == .error }.count

@@ -14,7 +14,7 @@ struct CoveredPlaces {
     /// The things at the covered places that command the gateway, and all covered folders, as they were.
     private var things: [String: Thing] = [:]
 
-    /// Whatever has a path, whoever gives it another.
+    /// A file or folder, whatever its path is.
     private struct Thing: Equatable {
         let device: UInt64
         let inode: UInt64
@@ -93,7 +93,7 @@ struct CoveredPlaces {
         changes += wholeFolders.sorted().map { .coverFolder($0) } + loneFiles.sorted().map { .coverFile($0) }
         self.wholeFolders = wholeFolders
         self.loneFiles = loneFiles
-        // The store's may be made at the start.
+        // The store's folder may be made at the start.
         for folder in wholeFolders { if let thing = Thing(folder) { things[folder] = thing } }
         for path in commanding {
             let place = FilePlace(path)
@@ -153,11 +153,11 @@ struct CoveredPlaces {
 extension CoveredPlaces {
     /// - Parameters:
     ///   - command: the program and its arguments: what they name by a path stays.
-    ///   - trust: the folder of the program's authorities.
-    init(_ loaded: LoadedConfiguration, command: [String], trust: TrustFolder, environment: (String) -> String?) {
+    ///   - trust: the folder of the program's authorities; nil before there is one.
+    init(_ loaded: LoadedConfiguration, command: [String], trust: TrustFolder?, environment: (String) -> String?) {
         let configuration = loaded.configuration
         let hidden = configuration.hiddenFiles(environment: environment)
-        var kept = [FilePlace(".").real, FilePlace(trust.path).real]
+        var kept = [".", trust?.path].compactMap { $0.map { FilePlace($0).real } }
         for word in command where word.contains("/") {
             let place = FilePlace(word)
             kept += [place.standing, place.real]
@@ -177,6 +177,21 @@ extension CoveredPlaces {
             hidden.secrets.filter { isAwaited($0) }
             // A program is awaited where the confined one could bring it.
             + hidden.programs.filter { isAwaited($0) && ChangeableLink.isChangeable(Self.nearestFolder(above: $0)) }
+    }
+
+    /// The reason for which the program could become the gateway, or see a secret; nil where it could not.
+    var refusal: String? {
+        if let path = awaited.first {
+            return
+                "'\(path)' is not there, and the program would see it come; make it, or a folder of its own for it, which is hidden"
+        }
+        if let folder = openFolders.first {
+            return
+                "'\(folder)' is included, and the program could make a file in it; put what is included into a folder that the program does not need"
+        }
+        return links.first.map {
+            "the way to '\($0.path)' goes by the link '\($0.link)', which the program could lead elsewhere; write '\(FilePlace($0.path).real)'"
+        }
     }
 
     private func isAwaited(_ path: String) -> Bool {

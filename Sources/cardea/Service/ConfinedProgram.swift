@@ -46,7 +46,7 @@ struct ConfinedProgram {
         }
     }
 
-    /// Nothing of it matters where nobody is confined.
+    /// Refuses ways around what is covered; where the program has no space of its own, nothing is.
     /// - Parameter files: of the configuration.
     private func refuseWhatCannotBeKept(_ files: [String]) throws(GatewayFault) {
         guard case .own = space else { return }
@@ -64,21 +64,7 @@ struct ConfinedProgram {
                 throw GatewayFault("--confine: '\(file)' cannot be hidden from the program; name a file")
             }
         }
-        if let path = places.awaited.first {
-            throw GatewayFault(
-                "--confine: '\(path)' is not there, and the program would see it come; make it, or a folder of its own for it, which is hidden"
-            )
-        }
-        if let folder = places.openFolders.first {
-            throw GatewayFault(
-                "--confine: '\(folder)' is included, and the program could make a file in it; put what is included into a folder that the program does not need"
-            )
-        }
-        if let link = places.links.first {
-            throw GatewayFault(
-                "--confine: the way to '\(link.path)' goes by the link '\(link.link)', which the program could lead elsewhere; write '\(FilePlace(link.path).real)'"
-            )
-        }
+        if let refusal = places.refusal { throw GatewayFault("--confine: \(refusal)") }
     }
 
     /// A text that nothing has to encode: letters, digits and `-`.
@@ -140,7 +126,7 @@ struct ConfinedProgram {
         return ChildProcess(process: confinement.process)
     }
 
-    /// Why another configuration, which has been read, cannot be taken while the program runs; empty when it can.
+    /// The reasons for which another configuration cannot be taken while the program runs; empty when it can.
     /// - Parameter now: the configuration that is served.
     func obstacles(to next: LoadedConfiguration, serving now: Configuration) -> [String] {
         guard case .own = space else { return [] }
@@ -185,7 +171,8 @@ struct ConfinedProgram {
 
 extension ConfinedProgram {
     /// For `check --confine`: an error for what a start would refuse, a warning for what it would go without.
-    static func lacks(of configuration: Configuration, in space: ProgramSpace) -> [Diagnostic] {
+    static func lacks(of loaded: LoadedConfiguration, in space: ProgramSpace) -> [Diagnostic] {
+        let configuration = loaded.configuration
         let file = Mark(file: configuration.routes.first?.mark.file ?? "environment")
         var diagnostics: [Diagnostic] = []
         do throws(GatewayFault) { _ = try ProxyPlace(configuration) } catch {
@@ -204,6 +191,13 @@ extension ConfinedProgram {
                     Diagnostic(
                         .warning, "listener '\(listener.name)' is a unix socket, which a confined program cannot reach",
                         at: listener.mark))
+            }
+        }
+        if case .own = space {
+            let places = CoveredPlaces(
+                loaded, command: [], trust: nil, environment: ConfigurationAccess.environment)
+            if let refusal = places.refusal {
+                diagnostics.append(Diagnostic(.error, "--confine: \(refusal)", at: file))
             }
         }
         if case .everybodys(let reason) = space {
