@@ -10,6 +10,8 @@ public enum PercentEncoding {
     /// Nil where a percent sign has no two digits behind it.
     @inlinable public static func decode(_ text: some Sequence<UInt8>, plusIsBlank: Bool = false) -> [UInt8]? {
         var bytes: [UInt8] = []
+        // Enough at once: of a secret a growth would leave a copy behind.
+        bytes.reserveCapacity(text.underestimatedCount)
         var rest = text.makeIterator()
         while let byte = rest.next() {
             switch byte {

@@ -30,6 +30,28 @@ private func signed(
 private func text(_ field: InjectedField?) -> String { String(decoding: field?.value ?? [], as: UTF8.self) }
 
 @Suite struct AWSSigV4SignatureTests {
+    /// The hash of a body stands in the answers to many requests, and a date in more.
+    @Test func theSignatureAndTheSessionTokenAreTheSecrets() throws {
+        let key = try AWSSigV4AccessKey(
+            id: Secret("AKIAIOSFODNN7EXAMPLE"), secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            sessionToken: Secret("session-token"))
+        var request = RequestToSign(
+            method: "GET", url: "https://s3.amazonaws.com/", headers: [("Host", "s3.amazonaws.com")],
+            bodyDigest: sha256([]))
+        func signature() throws -> RequestSignature {
+            try key.encoded.withBytes { (material) throws -> RequestSignature in
+                try AWSSigV4Signer(settings: AWSSigV4Settings()).sign(
+                    request, with: material, wallSeconds: exampleTime, entropy: [])
+            }
+        }
+        #expect(try signature().secrets == [])
+        request.namesSecrets = true
+        let signed = try signature()
+        let digits = try #require(text(signed.fields.first).split(separator: "Signature=").last)
+        #expect(digits.count == AWSSigV4Signature.length)
+        #expect(signed.secrets == [Secret(String(digits)), Secret("session-token")])
+    }
+
     struct Example: Sendable {
         var settings = AWSSigV4Settings()
         var method = "GET"

@@ -45,9 +45,10 @@ extension AuthChallenge {
 
 private func sign(
     _ scheme: DigestHandshake, _ nonce: ServerNonce?, password: String = "Circle of Life", method: String = "GET",
-    url: String = "https://a.example/dir/index.html", body: [UInt8]? = nil
+    url: String = "https://a.example/dir/index.html", body: [UInt8]? = nil, namesSecrets: Bool = false
 ) throws -> RequestSignature {
     var request = RequestToSign(method: method, url: url, bodyDigest: body)
+    request.namesSecrets = namesSecrets
     request.serverNonce = nonce
     let signer = try #require(scheme.signer)
     return try Secret(password).withBytes { (bytes) throws -> RequestSignature in
@@ -247,6 +248,15 @@ private func sign(
         let sent = try told(sign(scheme, nonce))
         #expect(sent.text("opaque") == #"o"p"# && sent.text("uri") == "/dir/index.html" && sent.text("realm") == "r")
         #expect(sent.text("cnonce") == String(repeating: "ab", count: 16) && sent.text("username") == "Mufasa")
+    }
+
+    /// Realm, nonce and target are the server's and the caller's.
+    @Test func theResponseIsTheSecret() throws {
+        let scheme = try handshake([.sha256])
+        let signature = try sign(scheme, try nonce(Self.challenge, from: scheme), namesSecrets: true)
+        let response = try #require(try told(signature).text("response"))
+        #expect(signature.secrets == [Secret(response)])
+        #expect(try sign(scheme, try nonce(Self.challenge, from: scheme)).secrets == [])
     }
 
     @Test func withoutANonceNothingIsSent() throws {

@@ -1,4 +1,5 @@
 import Configuration
+import Octets
 import Synchronization
 import Testing
 
@@ -46,12 +47,21 @@ import Testing
     }
 
     private func sign(_ recipe: Recipe, _ request: RequestToSign) throws -> [InjectedField] {
+        try signature(recipe, request).fields
+    }
+
+    private func signature(_ recipe: Recipe, _ request: RequestToSign) throws -> RequestSignature {
         let material = RecipeMaterial.encode([RecipeSigningHandshake.part: ["key": Secret(Self.key)]])
         return try material.withBytes { bytes in
             try RecipeSigner(recipe: recipe, identity: "a").sign(
-                request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16)
-            ).fields
+                request, with: bytes, wallSeconds: 1_440_938_160, entropy: Array(repeating: 1, count: 16))
         }
+    }
+
+    private func secrets(_ recipe: Recipe, named: Bool = true) throws -> [String]? {
+        var request = RequestToSign(method: "GET", url: "https://u.example.com/a?b=c")
+        request.namesSecrets = named
+        return try signature(recipe, request).secrets?.map { $0.withBytes { String(decoding: $0, as: UTF8.self) } }
     }
 
     /// The published examples of 2015-08-30T12:36:00Z.
@@ -70,6 +80,54 @@ import Testing
                 == "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
                 + "SignedHeaders=host;x-amz-date, Signature=\(signature)")
         #expect(String(decoding: fields[1].value, as: UTF8.self) == "20150830T123600Z")
+    }
+
+    /// Answers of a route that conceals are searched for what depends on a secret, and for nothing else.
+    @Test func secretsAreNamedAsTheyStandInTheFields() throws {
+        let recipe = try recipe(
+            """
+                    text: "{request.method} {now}"
+                    sig: "{sign.text | hmac_sha256(secret.key) | hex}"
+                    inner: "k={secret.key} at {now}"
+            """,
+            """
+                    - { header: X-Signature, value: "v1={sign.sig}" }
+                    - { header: X-Timestamp, value: "{now}" }
+                    - { header: X-Path, value: "{request.path | hex}" }
+                    - { header: X-Auth, value: "id=7;key={secret.key};ts={now}" }
+                    - { value: "Basic {'svc:' secret.key | base64}" }
+                    - { header: Cookie, value: "a={sign.inner}; b={sign.inner | url}" }
+                    - { header: X-Hash, value: "{secret.key | sha256 | hex}" }
+            """)
+        let named = try #require(try secrets(recipe))
+        let fields = try sign(recipe, RequestToSign(method: "GET", url: "https://u.example.com/a?b=c")).map {
+            String(decoding: $0.value, as: UTF8.self)
+        }
+        #expect(
+            named == [
+                String(fields[0].dropFirst("v1=".count)), Self.key,
+                Base64.encode(Array("svc:\(Self.key)".utf8)),
+                PercentEncoding.encode("k=\(Self.key) at 1440938160"), fields[6],
+            ])
+        #expect(named.allSatisfy { secret in fields.contains { $0.contains(secret) } })
+        #expect(try secrets(recipe, named: false) == [])
+    }
+
+    /// A short secret is named where it stands by itself, so that the request is not sent; in a longer text that text is enough.
+    @Test func shortSecretsAreNamedWhereTheyStandAlone() throws {
+        func secrets(_ value: String) throws -> [String] {
+            let recipe = try recipe("        a: \"{request.method}\"", "        { header: X-A, value: \"\(value)\" }")
+            let material = RecipeMaterial.encode([RecipeSigningHandshake.part: ["key": Secret("short77")]])
+            var request = RequestToSign(method: "GET", url: "https://u/")
+            request.namesSecrets = true
+            let signature = try material.withBytes { bytes in
+                try RecipeSigner(recipe: recipe, identity: "a").sign(
+                    request, with: bytes, wallSeconds: 0, entropy: Array(repeating: 1, count: 16))
+            }
+            return (signature.secrets ?? []).map { $0.withBytes { String(decoding: $0, as: UTF8.self) } }
+        }
+        #expect(try secrets("{sign.a} {secret.key}") == ["short77"])
+        #expect(try secrets("{sign.a}{'user:' secret.key | base64}") == [Base64.encode(Array("user:short77".utf8))])
     }
 
     @Test func aFieldCannotBeBroken() throws {

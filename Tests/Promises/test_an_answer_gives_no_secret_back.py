@@ -4,6 +4,7 @@ shows it."""
 import base64
 import contextlib
 import gzip
+import hashlib
 import json
 import pathlib
 import re
@@ -265,6 +266,85 @@ def test_a_password_of_basic_alone(gateway):
         identified(gateway, upstream, block, CONCEAL).start()
         body = call(gateway.listen).body
         assert not shows(body, password) and not shows(body, f"svc:{password}"), body
+
+
+# --- Signatures --------------------------------------------------------------------------------------------------------
+
+
+def signing(gateway, upstream, sign, inject):
+    secret = {"value": gateway.secret("key", SECRET), "to": f"http://{upstream.address}"}
+    recipe = {"secrets": {"key": secret}, "sign": sign, "inject": [{"header": name, "value": value} for name, value in inject.items()]}
+    return identified(gateway, upstream, {"recipe": recipe}, CONCEAL).start()
+
+
+def test_a_secret_within_the_fields_of_a_signed_request(gateway):
+    """Alone among other texts, encoded, and in a cookie."""
+    fields = {
+        "X-Auth": "id=7;key={secret.key};at={sign.at}",
+        "X-Encoded": "Key {'svc:' secret.key | base64}",
+        "Cookie": "sid={secret.key | url}; lang=en",
+    }
+
+    def script(peer):
+        for request in peer.requests():
+            body = json.dumps({"key": SECRET, "user": f"svc:{SECRET}", "head": request.fields}).encode()
+            peer.send(
+                b"HTTP/1.1 200 OK\r\nX-Key: %s\r\nSet-Cookie: sid=the-next-one\r\nSet-Cookie: theme=dark\r\nContent-Length: %d\r\n\r\n%s"
+                % (SECRET.encode(), len(body), body)
+            )
+
+    with Scripted(script) as upstream:
+        signing(gateway, upstream, {"at": "{now}"}, fields)
+        answer = call(gateway.listen)
+        assert SECRET in upstream.requests[0].field("X-Auth")
+        assert answer.status == 200 and not shows(answer.body) and b"id=7;key=" in answer.body, answer
+        assert base64.b64encode(f"svc:{SECRET}".encode()) not in answer.body
+        assert not shows(answer.field("X-Key")) and answer.values("Set-Cookie") == ["theme=dark"]
+
+
+def test_what_is_no_secret_of_a_signed_request_stays(gateway):
+    """Times above all: they stand in many answers."""
+
+    def script(peer):
+        for request in peer.requests():
+            time, signature = request.field("X-Time"), request.field("X-Signature")
+            body = json.dumps({"time": int(time), "until": int(time) + 60, "path": request.field("X-Path"), "signature": signature})
+            peer.send(f"HTTP/1.1 200 OK\r\nX-Time: {time}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+    with Scripted(script) as upstream:
+        sign = {"text": "{request.method} {now}", "sig": "{sign.text | hmac_sha256(secret.key) | hex}"}
+        signing(gateway, upstream, sign, {"X-Signature": "v1={sign.sig}", "X-Time": "{now}", "X-Path": "{request.path}"})
+        answer = call(gateway.listen, path="/a/long/path")
+        sent = upstream.requests[0]
+        assert answer.field("X-Time") == sent.field("X-Time") and answer.json["time"] == int(sent.field("X-Time"))
+        assert answer.json["path"] == "/a/long/path" and answer.json["signature"] == "v1=" + "*" * 64
+
+
+def test_hashes_and_dates_of_a_request_to_aws_stay(gateway):
+    """Many answers have the hash of an empty body in them."""
+    nothing = hashlib.sha256().hexdigest()
+
+    def script(peer):
+        for request in peer.requests():
+            signature = request.field("Authorization").partition("Signature=")[2]
+            parts = [nothing, request.field("X-Amz-Date"), request.field("X-Amz-Security-Token"), signature]
+            body = "\n".join(parts).encode()
+            peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    with Scripted(script) as upstream:
+        block = {
+            "aws_sigv4": {
+                "access_key_id": gateway.secret("id", "AKIDEXAMPLE12345"),
+                "secret_access_key": gateway.secret("secret", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
+                "session_token": gateway.secret("session", SECRET),
+                "region": "us-east-1",
+                "service": "s3",
+            }
+        }
+        identified(gateway, upstream, block, CONCEAL | {"paths": "raw"}).start()
+        answer = call(gateway.listen, path="/SHA256SUMS")
+        assert answer.status == 200, answer
+        assert answer.body.decode().split("\n") == [nothing, upstream.requests[0].field("X-Amz-Date"), "*" * len(SECRET), "*" * 64]
 
 
 def test_a_token_that_was_refused_and_its_successor(gateway):

@@ -8,6 +8,8 @@ internal import Octets
 /// credential that fits into a head and by `Concealment.longest`.
 final class AnswerConcealment {
     private var machine = Concealment()
+    /// A credential went out, or is about to, that is too short to be told from other text.
+    private(set) var lacksLength = false
     /// Names of cookies that carry credentials: the caller gets none of these.
     private var cookies: [[UInt8]] = []
     /// Places that `takeFound` has told of.
@@ -16,9 +18,6 @@ final class AnswerConcealment {
     private var ending = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
     deinit { ending.deallocate() }
-
-    /// Nothing is looked for: everything that was added is too short.
-    var isEmpty: Bool { machine.isEmpty }
 
     /// - Returns: places at which credentials were found since the last call.
     func takeFound() -> UInt64 {
@@ -30,35 +29,61 @@ final class AnswerConcealment {
 // MARK: - The credentials
 
 extension AnswerConcealment {
-    /// - Parameter value: a token, or the value of a field that has one behind a scheme's name.
-    func add(_ value: UnsafeRawBufferPointer) {
+    /// - Parameters:
+    ///   - value: a token, or the value of a field.
+    ///   - mayHaveScheme: a scheme's name may stand before the token.
+    func add(_ value: UnsafeRawBufferPointer, mayHaveScheme: Bool) {
+        if value.count < Concealment.shortest { lacksLength = true }
         machine.add(value)
         addPassword(in: value)
-        guard let blank = value.firstIndex(of: 0x20), value[..<blank].allSatisfy(\.isTokenCharacter) else { return }
+        guard mayHaveScheme, let blank = value.firstIndex(of: 0x20), value[..<blank].allSatisfy(\.isTokenCharacter)
+        else { return }
         let token = UnsafeRawBufferPointer(rebasing: value[(blank + 1)...])
         machine.add(token)
         addPassword(in: token)
     }
 
-    /// - Parameter lines: of fields, each with its CRLF.
-    func add(lines: UnsafeRawBufferPointer) {
-        for line in lines.split(separator: 0x0D) {
-            guard let colon = line.firstIndex(of: 0x3A) else { continue }
-            add(line[(colon + 1)...].trimmed)
-        }
+    /// A secret that stands in a field, as whoever wrote the field names it.
+    func add(named secret: UnsafeRawBufferPointer) {
+        add(secret, mayHaveScheme: false)
+        addDecoded(secret)
     }
 
     /// The cookies of a list; the values of those that a program has put together may stand there alone.
     /// - Parameter list: a field line with or without its name, or a pair alone.
     func add(cookies list: UnsafeRawBufferPointer) {
+        forEachPair(in: list) { name, value in
+            withhold(name)
+            machine.add(value)
+            addDecoded(value)
+        }
+    }
+
+    /// The names of the cookies of a list whose values are named otherwise.
+    /// - Parameter list: the value of a field.
+    func withhold(cookiesOf list: UnsafeRawBufferPointer) { forEachPair(in: list) { name, _ in withhold(name) } }
+
+    private func withhold(_ name: UnsafeRawBufferPointer) {
+        if !cookies.contains(where: { $0.elementsEqual(name) }) { cookies.append(Array(name)) }
+    }
+
+    private func forEachPair(
+        in list: UnsafeRawBufferPointer,
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void
+    ) {
         let name = Array("cookie:".utf8)
         let pairs = list.starts(with: name, by: { $0.asciiLowercased == $1 }) ? list[name.count...] : list[...]
         for pair in pairs.split(separator: 0x3B) {
             guard let sign = pair.firstIndex(of: 0x3D) else { continue }
-            let name = Array(pair[..<sign].trimmed)
-            if !cookies.contains(name) { cookies.append(name) }
-            machine.add(pair[(sign + 1)...].trimmed)
+            body(pair[..<sign].trimmed, pair[(sign + 1)...].trimmed)
         }
+    }
+
+    /// Programs that read cookies decode what is percent-encoded in them, and may show the result.
+    private func addDecoded(_ value: UnsafeRawBufferPointer) {
+        guard value.contains(0x25), var decoded = PercentEncoding.decode(value) else { return }
+        decoded.withUnsafeBytes { machine.add($0) }
+        decoded.wipe()
     }
 
     /// User and password are looked for as well, and the password alone, where the token is both in base64 (RFC 7617).

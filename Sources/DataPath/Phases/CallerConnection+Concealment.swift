@@ -1,10 +1,12 @@
 internal import HTTP1
 internal import HTTP2
+internal import Handshakes
 internal import Octets
 
 /// Keeping the credential of a request out of its answer (`answers: conceal`).
 extension CallerConnection {
-    /// Before a credential goes out. One that went out with the same request before, as with a replay, is looked for too.
+    /// Before a credential goes out that was not made for this request (`prepareConcealment(of:)` is for those that were). One that went
+    /// out with the same request before, as with a replay, is looked for too.
     ///
     /// - Parameters:
     ///   - ready: the identity's line.
@@ -13,18 +15,37 @@ extension CallerConnection {
     func prepareConcealment(
         of ready: UnsafeRawBufferPointer, as line: UnsafeRawBufferPointer, on route: RoutePlan
     ) throws(Fault) {
-        guard let identity = route.identity, !line.isEmpty else { return }
+        guard let identity = route.identity, !identity.signs, !line.isEmpty else { return }
+        guard ready.count >= identity.linePrefix + 2 else { throw .credentialMisfit }
+        let concealment = begunConcealment()
+        concealment.add(
+            UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)]), mayHaveScheme: true)
+        if route.carriesCookies { concealment.add(cookies: line) }
+        guard !concealment.lacksLength else { throw .unconcealable }
+    }
+
+    /// The same for fields that were made for the request.
+    func prepareConcealment(of signature: RequestSignature) throws(Fault) {
+        guard !signature.fields.isEmpty else { return }
+        let concealment = begunConcealment()
+        for field in signature.fields {
+            field.value.withUnsafeBytes { value in
+                if field.name.utf8.elementsEqual("cookie".utf8, by: { $0.asciiLowercased == $1 }) {
+                    concealment.withhold(cookiesOf: value)
+                }
+                if signature.secrets == nil, value.count >= Concealment.shortest {
+                    concealment.add(value, mayHaveScheme: true)
+                }
+            }
+        }
+        for secret in signature.secrets ?? [] { secret.withBytes { concealment.add(named: $0) } }
+        guard !concealment.lacksLength else { throw .unconcealable }
+    }
+
+    private func begunConcealment() -> AnswerConcealment {
         let concealment = exchange.concealment ?? AnswerConcealment()
         exchange.concealment = concealment
-        if identity.signs {
-            concealment.add(lines: line)
-        } else if ready.count >= identity.linePrefix + 2 {
-            concealment.add(UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)]))
-        } else {
-            concealment.add(lines: line)
-        }
-        if route.carriesCookies { concealment.add(cookies: line) }
-        guard !concealment.isEmpty else { throw .unconcealable }
+        return concealment
     }
 
     /// Conceals in the fields of an answer, final or interim, and takes cookies out that carry a credential.

@@ -24,6 +24,7 @@ extension CallerConnection {
         request.received = receivedFields(signer.readFields)
         request.isProbe = exchange.caution.isProbe
         request.keys = data.proofKeys
+        request.namesSecrets = route.conceals
         if identity.usesNonces {
             request.nonce = data.nonces[route.upstream.origin]
         } else if identity.answersNonces {
@@ -52,6 +53,7 @@ extension CallerConnection {
         }
         if identity.answersNonces { noteAnswer(signature.answer, on: route) }
         if let body = signature.body { try sign(body: body) }
+        if route.conceals { try prepareConcealment(of: signature) }
         let lines = signature.fields.reduce(into: [UInt8]()) { lines, field in
             lines += Array("\(field.name): ".utf8) + field.value + [13, 10]
         }

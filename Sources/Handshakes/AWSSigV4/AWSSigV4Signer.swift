@@ -67,6 +67,8 @@ struct AWSSigV4Signer: RequestSigner {
         return RequestSignature(
             [InjectedField(name: "Authorization", value: value)]
                 + written.map { InjectedField(name: $0.0, value: Array($0.1.utf8)) },
+            // The rest of the fields is times, names, and hashes of what the caller has sent or fetches.
+            secrets: request.namesSecrets ? [Secret(digits)] + (key.sessionToken.map { [Secret($0)] } ?? []) : [],
             body: streaming.flatMap { chunks in
                 chunks.form == .unsignedWithTrailer
                     ? nil

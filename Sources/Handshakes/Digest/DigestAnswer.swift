@@ -5,6 +5,8 @@ internal import TLS
 /// The answer to a nonce in one request, as a field's value (RFC 7616 §3.4).
 struct DigestAnswer {
     let value: [UInt8]
+    /// The part of `value` that only a knower of the password can compute.
+    let response: [UInt8]
     let answer: NonceAnswer
 
     /// - Parameters:
@@ -33,6 +35,7 @@ struct DigestAnswer {
             throw SigningFault("the challenge does not fit into a field")
         }
         self.value = value
+        self.response = digests.response
         answer = NonceAnswer(nonce: nonce, count: count, proof: digests.proof)
     }
 

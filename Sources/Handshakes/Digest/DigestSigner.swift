@@ -46,7 +46,8 @@ struct DigestSigner: RequestSigner {
                 bodyDigest: request.bodyDigest, password: password, entropy: entropy)
         else { return RequestSignature([]) }
         return RequestSignature(
-            [InjectedField(name: "Authorization", value: answer.value)], answering: answer.answer)
+            [InjectedField(name: "Authorization", value: answer.value)],
+            secrets: request.namesSecrets ? [Secret(answer.response)] : [], answering: answer.answer)
     }
 
     func review(_ answer: UpstreamAnswer, to answered: NonceAnswer) -> NonceReview {

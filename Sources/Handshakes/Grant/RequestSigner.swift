@@ -65,6 +65,8 @@ public struct RequestToSign: Sendable {
     public var received: [(name: String, value: String)] = []
     /// A request in the place of the caller's own, to see how that would be answered; it has no body.
     public var isProbe = false
+    /// Its answer will be searched for what is secret in its fields, so the signer has to name that (`RequestSignature.secrets`).
+    public var namesSecrets = false
     /// The body's digest by the signer's `bodyHash`; nil where the signer does not read the body.
     public var bodyDigest: [UInt8]?
     /// The last nonce of the upstream's origin, where that is the signer's rule.

@@ -58,9 +58,17 @@ public struct RequestSignature {
     public var answer: NonceAnswer?
     /// The signer of the body, where it is signed while it passes; of this sending of the request alone.
     public var body: (any BodySigner)?
+    /// The texts in the fields that only the upstream may see, each as it stands there or as it can be read out of what stands there;
+    /// everything else in the fields is no secret. Empty where `RequestToSign.namesSecrets` does not ask for them; nil from a signer that
+    /// tells no difference, so that each value counts as one.
+    public var secrets: [Secret]?
 
-    init(_ fields: [InjectedField], answering answer: NonceAnswer? = nil, body: (any BodySigner)? = nil) {
+    init(
+        _ fields: [InjectedField], secrets: [Secret]? = nil, answering answer: NonceAnswer? = nil,
+        body: (any BodySigner)? = nil
+    ) {
         self.fields = fields
+        self.secrets = secrets
         self.answer = answer
         self.body = body
     }

@@ -22,7 +22,10 @@ struct NTLMSigner: RequestSigner {
     func sign(
         _ request: RequestToSign, with material: UnsafeRawBufferPointer, wallSeconds: Int64, entropy: [UInt8]
     ) throws(SigningFault) -> RequestSignature {
-        guard let nonce = request.serverNonce as? NTLMNonce else { return signature(NTLMMessage.first, answering: nil) }
+        guard let nonce = request.serverNonce as? NTLMNonce else {
+            // The same for everybody.
+            return signature(NTLMMessage.first, secrets: [], answering: nil)
+        }
         // Answered before: the connection is authenticated, or was refused, which a nonce does not outlive.
         guard nonce.uses == 0, let count = nonce.use() else { return RequestSignature([]) }
         guard let key = NTLMKey(hexadecimal: material) else { throw SigningFault("the token is no key") }
@@ -32,11 +35,14 @@ struct NTLMSigner: RequestSigner {
         guard let message = answer.message(key) else {
             throw SigningFault("the system's library has no HMAC-MD5, which NTLM is made of")
         }
-        return signature(message, answering: NonceAnswer(nonce: nonce, count: count, proof: nil))
+        return signature(
+            message, secrets: request.namesSecrets ? [Secret(Base64.octets(of: message))] : [],
+            answering: NonceAnswer(nonce: nonce, count: count, proof: nil))
     }
 
-    private func signature(_ message: [UInt8], answering answer: NonceAnswer?) -> RequestSignature {
+    private func signature(_ message: [UInt8], secrets: [Secret], answering answer: NonceAnswer?) -> RequestSignature {
         let value = Array("\(settings.word.written) ".utf8) + Base64.octets(of: message)
-        return RequestSignature([InjectedField(name: "Authorization", value: value)], answering: answer)
+        return RequestSignature(
+            [InjectedField(name: "Authorization", value: value)], secrets: secrets, answering: answer)
     }
 }

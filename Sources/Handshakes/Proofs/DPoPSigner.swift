@@ -26,10 +26,12 @@ public struct DPoPSigner: RequestSigner {
             method: request.method, url: request.url, issuedAt: clock.issuersTime(wallSeconds), identifier: entropy,
             nonce: request.nonce, token: bound.token)
         do throws(TLSFault) {
-            return RequestSignature([
-                InjectedField(name: "Authorization", value: Array("DPoP ".utf8) + Array(bound.token)),
-                InjectedField(name: "DPoP", value: Array(try key.proof(claims).utf8)),
-            ])
+            let proof = try key.proof(claims)
+            return RequestSignature(
+                [
+                    InjectedField(name: "Authorization", value: Array("DPoP ".utf8) + Array(bound.token)),
+                    InjectedField(name: "DPoP", value: Array(proof.utf8)),
+                ], secrets: request.namesSecrets ? [Secret(bound.token), Secret(proof)] : [])
         } catch { throw SigningFault("dpop: \(error.message)") }
     }
 }

@@ -42,7 +42,10 @@ struct RecipeSigner: RequestSigner {
             }
             fields.append(InjectedField(name: field.name, value: value))
         }
-        return RequestSignature(fields)
+        guard request.namesSecrets else { return RequestSignature(fields, secrets: []) }
+        do throws(RecipeValues.Fault) {
+            return RequestSignature(fields, secrets: try values.secrets(in: recipe))
+        } catch { throw SigningFault(error.reason) }
     }
 
     private func value(

@@ -85,7 +85,7 @@ extension RecipeValues {
         }
     }
 
-    private func bytes(of expression: RecipeTemplate.Expression) throws(Fault) -> [UInt8] {
+    func bytes(of expression: RecipeTemplate.Expression) throws(Fault) -> [UInt8] {
         var value: [UInt8] = []
         for term in expression.terms {
             var piece: [UInt8] =
