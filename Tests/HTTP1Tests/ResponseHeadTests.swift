@@ -149,6 +149,22 @@ import Testing
         #expect(text(bytes, head[2].value) == "h")
     }
 
+    /// The value is what the caller will get, in the memory that the received one had.
+    @Test func aFoldedValueBecomesOneLine() throws {
+        var bytes = octets("HTTP/1.1 200 OK\r\nA: a  b\r\nC: d\r\n  e \t\r\n\tf\r\n \r\n g \r\nG:\r\n h\r\n\r\n")
+        let count = bytes.count
+        var head = try parsedResponse(bytes)
+        let values = ["a  b", "d e f g", "h"]
+        for index in 0..<3 {
+            bytes.withUnsafeMutableBytes { head.unfold(index, in: $0) }
+            #expect(text(bytes, head[index].value) == values[index])
+        }
+        #expect(bytes.count == count)
+        let again = try parsedResponse(bytes)
+        #expect((0..<3).map { text(bytes, again[$0].value) } == values)
+        #expect(again[1].marks == [])
+    }
+
     @Test func everyCutGivesTheSameHead() throws {
         let bytes = octets("HTTP/1.1 200 OK\r\nA: b\r\n c\r\nConnection: x\r\nX: y\r\nContent-Length: 2\r\n\r\nok")
         let whole = try parsedResponse(bytes)

@@ -150,6 +150,27 @@ def test_fields_interim_answers_reasons_and_trailers(gateway):
         assert not any(shows(line) for line in text.split("\r\n")), text
 
 
+def test_folded_fields(gateway):
+    """The caller gets such a field in one line."""
+    password = "correct horse battery staple"
+
+    def script(peer):
+        for request in peer.requests():
+            token = request.field("Authorization")
+            plain = base64.b64decode(token.split()[1]).decode()
+            folded = [password.replace(" ", "\r\n "), plain.replace(" ", " \t\r\n\t "), token.replace(" ", "\r\n "), f"\r\n {password}\r\n "]
+            lines = "".join(f"X-Fold-{place}: {value}\r\n" for place, value in enumerate(folded))
+            peer.send(f"HTTP/1.1 200 OK\r\n{lines}Set-Cookie:\r\n a=\r\n b\r\nContent-Length: 0\r\n\r\n".encode())
+
+    with Scripted(script) as upstream:
+        block = {"basic": {"username": "svc", "password": gateway.secret("password", password)}}
+        identified(gateway, upstream, block, CONCEAL).start()
+        answer = call(gateway.listen)
+        hidden = ["*" * len(password), "*" * len(f"svc:{password}"), "Basic " + "*" * 44, "*" * len(password)]
+        assert [answer.field(f"X-Fold-{place}") for place in range(4)] == hidden, answer
+        assert answer.field("Set-Cookie") == "a= b"
+
+
 @pytest.mark.parametrize("status", ["200", "204", "304"])
 def test_answers_without_a_body(gateway, status):
     def script(peer):

@@ -55,6 +55,8 @@ extension CallerConnection {
         let head = UnsafeMutableRawBufferPointer(rebasing: block[upstream.start..<(upstream.start + length)])
         concealment.conceal(UnsafeMutableRawBufferPointer(rebasing: head[data.responseHead.reason.indices]))
         for index in 0..<data.responseHead.fieldCount {
+            // The caller gets it in one line, in which a credential may stand that the folds part.
+            data.responseHead.unfold(index, in: head)
             let field = data.responseHead[index]
             if field.known == .setCookie, concealment.withholds(UnsafeRawBufferPointer(head)[field.value]) {
                 data.responseHead.withhold(index)

@@ -185,6 +185,32 @@ extension ResponseHead {
     /// - Precondition: `index` is in `0..<fieldCount`.
     public mutating func withhold(_ index: Int) { section.table[index].marks.insert(.nominated) }
 
+    /// Makes one line of a folded value where it lies, as `writeResponse` would write it. What is left over becomes blanks.
+    ///
+    /// - Parameter bytes: those that the head was parsed from.
+    /// - Precondition: `index` is in `0..<fieldCount`.
+    public mutating func unfold(_ index: Int, in bytes: UnsafeMutableRawBufferPointer) {
+        guard section.table[index].marks.contains(.folded) else { return }
+        let value = section.table[index].value
+        let text = UnsafeMutableRawBufferPointer(rebasing: bytes[value.indices])
+        var written = 0
+        var place = 0
+        while place < text.count {
+            guard isLineBreak(text[place]) else {
+                text[written] = text[place]
+                written &+= 1
+                place &+= 1
+                continue
+            }
+            while written > 0, isBlank(text[written &- 1]) { written &-= 1 }
+            while place < text.count, isBlank(text[place]) || isLineBreak(text[place]) { place &+= 1 }
+            text[written] = 0x20
+            written &+= 1
+        }
+        for rest in written..<text.count { text[rest] = 0x20 }
+        section.table[index].value = ByteRange(Int(value.start)..<Int(value.start) &+ written)
+    }
+
     /// The value of the first field of this name.
     public func first(_ known: KnownField) -> ByteRange? { section.first(known) }
 }
