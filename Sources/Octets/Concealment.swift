@@ -5,18 +5,24 @@
 /// these. Other forms pass: hexadecimal digits, compressed, encrypted or reordered text, octets that others stand between.
 ///
 /// The edges of pieces make no difference. Octets that may be the beginning of a secret are held until it is known whether they
-/// are, and with the last piece everything goes. The memory that held secrets is wiped.
+/// are, and with the last piece everything goes. Where the text pauses, the first of them go: else a reader who answers each message of
+/// a stream would wait for ever for the end of one that happens to end like the beginning of a secret. The memory that held secrets is
+/// wiped.
 public struct Concealment: ~Copyable {
     /// Octets of the shortest secret that is looked for: a shorter one would stand in texts by chance.
     public static let shortest = 8
     /// Octets of text over which one secret is followed; where it is not at its end there, what was followed is concealed.
     public static let longest = 128 * 1024
+    /// Octets of one secret, as it is written, that may go before it is known to be one.
+    public static let conceded = ConcealedWords.unbroken - 1
 
     private var words = ConcealedWords()
     /// Octets that are held, behind those that went with the last piece.
     private var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var gone = 0
     private var end = 0
+    /// Of the octets that are held, the first that have gone nevertheless: a secret may begin among them, so they are kept.
+    private var ahead = 0
     /// Words that may begin at the first octet that is held, and how far each was followed.
     private var attempts: [Attempt] = []
     /// Octets before this place belong to a secret.
@@ -81,7 +87,20 @@ extension Concealment {
         gone = ready
         maskEnd = max(0, maskEnd - ready)
         for index in attempts.indices { attempts[index].position -= ready }
-        return UnsafeMutableRawBufferPointer(rebasing: buffer[..<ready])
+        defer { ahead = max(0, ahead - ready) }
+        return UnsafeMutableRawBufferPointer(rebasing: buffer[min(ahead, ready)..<ready])
+    }
+
+    /// The text pauses: nobody knows when its next piece comes.
+    /// - Parameter target: at least `conceded` octets, which get the first of those that are held.
+    /// - Returns: how many go on their way.
+    public mutating func pause(into target: UnsafeMutableRawBufferPointer) -> Int {
+        let limit = min(end - gone, Self.conceded)
+        let first = ahead
+        guard limit > first else { return 0 }
+        for place in first..<limit { target[place - first] = place < maskEnd ? 0x2A : buffer[gone + place] }
+        ahead = limit
+        return limit - first
     }
 
     /// Adds octets behind those that are held, which move to the front.

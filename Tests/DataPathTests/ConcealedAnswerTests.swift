@@ -22,6 +22,16 @@ import Testing
         return head + body + trailers
     }
 
+    /// Where a body of no announced length pauses, the first octets of a credential go.
+    private static func withoutConcessions(_ text: String, mayPause: Bool) -> String {
+        guard mayPause else { return text }
+        let secret = "secret-of-tests"
+        return (1...3).reduce(text) { text, count in
+            let stars = String(repeating: "*", count: secret.count - count)
+            return text.replacing(secret.prefix(count) + stars, with: String(repeating: "*", count: secret.count))
+        }
+    }
+
     @Test(arguments: answers) func anAnswerMayBeCutAnywhere(answer: String) throws {
         let octets = Array(answer.utf8)
         var seen: String?
@@ -36,7 +46,8 @@ import Testing
             upstream.send(Array(octets[cut...]))
             upstream.finish()
             scene.settle()
-            let text = Self.plain(caller.takeText())
+            let text = Self.withoutConcessions(
+                Self.plain(caller.takeText()), mayPause: !answer.contains("Content-Length"))
             #expect(
                 !text.contains("secret-of-tests") && text.contains(Self.hidden.dropFirst(7)), "cut at \(cut): \(text)")
             if let seen { #expect(text == seen, "cut at \(cut)") }
@@ -61,6 +72,26 @@ import Testing
         upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nBearer s")
         scene.settle()
         #expect(caller.takeText() == Wire.ok("Bearer s"))
+        scene.end()
+    }
+
+    /// Its reader may have to answer a message before the next one comes.
+    @Test func aMessageThatEndsLikeACredentialBeginsDoesNotWait() throws {
+        let scene = try Scene(Plans.fixed("answers: conceal"))
+        try scene.publish(Self.token, generation: 1)
+        let caller = scene.call(Wire.get())
+        let upstream = try #require(scene.upstreams.first)
+        upstream.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nyes sec\r\n")
+        scene.settle()
+        var text = caller.takeText()
+        #expect(text.hasSuffix("4\r\nyes \r\n3\r\nsec\r\n"))
+        upstream.send("2\r\nre\r\n")
+        scene.settle()
+        #expect(caller.takeText().isEmpty)
+        upstream.send("d\r\nt-of-tests se\r\n0\r\n\r\n")
+        scene.settle()
+        text += caller.takeText()
+        #expect(Wire.unchunked(text)?.1 == "yes sec************ se")
         scene.end()
     }
 

@@ -114,6 +114,61 @@ import Testing
         }
     }
 
+    /// Where a text pauses, three octets of what may be a secret have gone at most, and nothing is lost or comes twice.
+    @Test func aPauseConcedesTheFirstOctets() {
+        var random = SystemRandomNumberGenerator()
+        let secret = String(decoding: Self.secret, as: UTF8.self)
+        let text = Array("\(secret.prefix(2))\(secret) to\(secret.prefix(9)) and \(secret)\(secret)t".utf8)
+        let whole = Self.concealed(text, [Self.secret]).text
+        for _ in 0..<300 {
+            var machine = Concealment()
+            Self.secret.withUnsafeBytes { machine.add($0) }
+            var result: [UInt8] = []
+            var at = 0
+            while at < text.count {
+                let next = min(text.count, at + Int.random(in: 1...9, using: &random))
+                text[at..<next].withUnsafeBytes { result += machine.take($0, isLast: next == text.count) }
+                at = next
+                if Bool.random(using: &random) { result += Self.paused(&machine) }
+                #expect(result.count <= at)
+            }
+            #expect(result.count == text.count && machine.found == 3)
+            // What is shown too much stands at the beginning of a secret.
+            var shown = 0
+            for (place, octet) in result.enumerated() {
+                #expect(octet == whole[place] || octet == text[place])
+                shown = octet == whole[place] ? 0 : shown + 1
+                #expect(shown <= Concealment.conceded)
+            }
+        }
+    }
+
+    /// The end of a message that is like the beginning of a secret goes when the text pauses.
+    @Test func aMessageDoesNotWaitForTheNextOne() {
+        for message in [
+            "to the t", "and so", "100%", "AT&T", "c:\\", String(decoding: Self.secret.prefix(3), as: UTF8.self),
+        ] {
+            var machine = Concealment()
+            Self.secret.withUnsafeBytes { machine.add($0) }
+            let octets = Array(message.utf8)
+            var went = octets.withUnsafeBytes { Array(machine.take($0, isLast: false)) }
+            went += Self.paused(&machine)
+            #expect(went == octets)
+            #expect(Self.paused(&machine).isEmpty)
+            let rest = Array(Self.secret.suffix(from: 3) + Array(" x".utf8))
+            let after = rest.withUnsafeBytes { Array(machine.take($0, isLast: true)) }
+            let isSecret = message.utf8.elementsEqual(Self.secret.prefix(3))
+            #expect(
+                after == (isSecret ? [UInt8](repeating: Self.mask, count: rest.count - 2) + Array(" x".utf8) : rest))
+        }
+    }
+
+    private static func paused(_ machine: inout Concealment) -> [UInt8] {
+        var conceded = [UInt8](repeating: 0, count: Concealment.conceded)
+        let count = conceded.withUnsafeMutableBytes { machine.pause(into: $0) }
+        return Array(conceded[..<count])
+    }
+
     @Test func nothingElseIsChanged() {
         #expect(
             Self.concealed("a tok3n/with+both==of~the m", "tok3n/with+both==of~them") == "a tok3n/with+both==of~the m")

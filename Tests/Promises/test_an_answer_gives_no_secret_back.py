@@ -343,7 +343,7 @@ def test_what_is_no_secret_of_a_signed_request_stays(gateway):
 
 def test_hashes_and_dates_of_a_request_to_aws_stay(gateway):
     """Many answers have the hash of an empty body in them."""
-    nothing = hashlib.sha256().hexdigest()
+    nothing, session = hashlib.sha256().hexdigest(), "FQoGZXIvYXdzEJr//////token+of=a=session"
 
     def script(peer):
         for request in peer.requests():
@@ -357,7 +357,7 @@ def test_hashes_and_dates_of_a_request_to_aws_stay(gateway):
             "aws_sigv4": {
                 "access_key_id": gateway.secret("id", "AKIDEXAMPLE12345"),
                 "secret_access_key": gateway.secret("secret", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
-                "session_token": gateway.secret("session", SECRET),
+                "session_token": gateway.secret("session", session),
                 "region": "us-east-1",
                 "service": "s3",
             }
@@ -365,7 +365,7 @@ def test_hashes_and_dates_of_a_request_to_aws_stay(gateway):
         identified(gateway, upstream, block, CONCEAL | {"paths": "raw"}).start()
         answer = call(gateway.listen, path="/SHA256SUMS")
         assert answer.status == 200, answer
-        assert answer.body.decode().split("\n") == [nothing, upstream.requests[0].field("X-Amz-Date"), "*" * len(SECRET), "*" * 64]
+        assert answer.body.decode().split("\n") == [nothing, upstream.requests[0].field("X-Amz-Date"), "*" * len(session), "*" * 64]
 
 
 def test_a_token_that_was_refused_and_its_successor(gateway):
@@ -468,6 +468,37 @@ def test_an_event_does_not_wait_for_the_next_one(gateway):
             raw._until(b"data: one\n\n")
             goes_on.set()
             raw._until(b"data: two\n\n")
+
+
+def test_two_that_answer_each_other_never_wait_for_each_other(gateway):
+    """A message that ends as the credential begins comes whole, though nothing follows it before it is answered."""
+    messages = [b"come in ", b"to the pay" + SECRET[:1].encode(), SECRET[:3].encode(), b"100%", b"enough"]
+
+    def script(stream):
+        stream.send_head([(":status", "200")])
+        for message in messages:
+            stream.read()
+            stream.write(message)
+        stream.read()
+        stream.write(SECRET[:3].encode())
+        stream.write(SECRET[3:].encode())
+        stream.end()
+
+    with http2_peers.Server(script) as upstream:
+        start(gateway, upstream, route={"http": "2"})
+        with http2_peers.Caller(gateway.listen) as caller:
+            stream = caller.request("POST", "/", ended=False)
+            stream.head()
+            for message in messages:
+                stream.write(b"next")
+                came = b""
+                while len(came) < len(message):
+                    came += stream.read()
+                assert came == message
+            stream.write(b"the end")
+            stream.end()
+            body = stream.body()
+            assert len(body) == len(SECRET) and body[3:] == b"*" * len(body[3:])
 
 
 SIZES = {"length": 100 << 20, "chunked": 20 << 20}

@@ -130,6 +130,13 @@ extension AnswerConcealment {
         return (UnsafeRawBufferPointer(ending), passed)
     }
 
+    /// The body pauses. Its reader may wait for the last of these octets before anything else comes.
+    /// - Parameter target: has place for `Concealment.conceded`.
+    /// - Returns: octets that go on their way.
+    func pause(into target: UnsafeMutableRawBufferPointer) -> UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(rebasing: target[..<machine.pause(into: target)])
+    }
+
     private func conceal(lines: UnsafeMutableRawBufferPointer) {
         for line in lines.split(separator: 0x0D) {
             guard let colon = line.firstIndex(of: 0x3A) else { continue }

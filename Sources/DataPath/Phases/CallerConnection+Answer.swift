@@ -245,7 +245,7 @@ extension CallerConnection {
     // MARK: - The body
 
     /// Trailers that go as their fields do.
-    private var answerDrops: NameSet { exchange.route?.answerEdits.drop ?? NameSet() }
+    var answerDrops: NameSet { exchange.route?.answerEdits.drop ?? NameSet() }
 
     /// - Returns: nil when the body goes on now.
     private func relayBody(from upstream: UpstreamConnection) -> Exchange.Action? {
@@ -302,7 +302,9 @@ extension CallerConnection {
             if exchange.answer.framing == .untilClose { upstream.isFlowing = upstream.end == upstream.block?.count }
             expectProgress()
             return nil
-        case .notNow: return Exchange.Action.none
+        case .notNow:
+            if exchange.concealment != nil, !passHeldOctets() { return closing() }
+            return Exchange.Action.none
         case .ended: return answerEnded(by: upstream)
         case .truncated, .failed: return cutByUpstream(upstream)
         case .blockFull: return cutting(Fault(.upstreamGarbage))

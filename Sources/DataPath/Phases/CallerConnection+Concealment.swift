@@ -91,6 +91,22 @@ extension CallerConnection {
         return passed
     }
 
+    /// The upstream has no more of the body for now.
+    ///
+    /// Of a body whose length was announced everybody knows that more will come; a message in one without may be answered before.
+    /// - Returns: false when the connection is lost.
+    func passHeldOctets() -> Bool {
+        guard let concealment = exchange.concealment else { return true }
+        if case .length = exchange.answer.body { return true }
+        return withUnsafeTemporaryAllocation(byteCount: Concealment.conceded, alignment: 1) { target in
+            let octets = concealment.pause(into: target)
+            guard !octets.isEmpty else { return true }
+            return sendBody(
+                octets, BodyReader.Step(data: 0..<octets.count), framing: exchange.answer.framing,
+                dropping: answerDrops)
+        }
+    }
+
     private func noteConcealed(_ concealment: AnswerConcealment) {
         let count = concealment.takeFound()
         guard count > 0, let route = exchange.route else { return }
