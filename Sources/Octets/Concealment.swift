@@ -27,9 +27,14 @@ public struct Concealment: ~Copyable {
     private var attempts: [Attempt] = []
     /// Octets before this place belong to a secret.
     private var maskEnd = 0
+    /// Octets that the search may look at before the text counts as one that was made to be slow. Few are looked at more than once or
+    /// twice in any other, so each octet that comes adds to it.
+    private var patience = mostPatience
+    private static let mostPatience = 1 << 20
+    private static let patiencePerOctet = 64
     /// A text has cost more than a search may; everything is concealed from there on.
     private var isOverwhelmed = false
-    /// Places at which secrets were found. What overlaps counts once.
+    /// Places at which secrets were found. What overlaps counts once, and so does everything that is concealed for its cost.
     public private(set) var found: UInt64 = 0
 
     private struct Attempt {
@@ -72,6 +77,7 @@ extension Concealment {
         precondition(gone == end, "a text is still on its way")
         guard !isEmpty, text.count >= Self.shortest else { return }
         maskEnd = 0
+        refill(for: text.count)
         _ = search(text, isLast: true)
         maskEnd = 0
     }
@@ -82,6 +88,7 @@ extension Concealment {
     /// - Returns: the octets that can go on their way, which may be none; they stay where they are until the next call.
     public mutating func take(_ piece: UnsafeRawBufferPointer, isLast: Bool) -> UnsafeMutableRawBufferPointer {
         append(piece)
+        refill(for: piece.count)
         guard end > 0 else { return UnsafeMutableRawBufferPointer(start: nil, count: 0) }
         let ready = search(UnsafeMutableRawBufferPointer(rebasing: buffer[..<end]), isLast: isLast)
         gone = ready
@@ -101,6 +108,11 @@ extension Concealment {
         for place in first..<limit { target[place - first] = place < maskEnd ? 0x2A : buffer[gone + place] }
         ahead = limit
         return limit - first
+    }
+
+    /// What earlier octets left over counts up to a bound.
+    private mutating func refill(for octets: Int) {
+        patience = min(patience, Self.mostPatience) + Self.patiencePerOctet * octets
     }
 
     /// Adds octets behind those that are held, which move to the front.
@@ -130,13 +142,11 @@ extension Concealment {
         let reader = UnsafeRawBufferPointer(text)
         let beginnings = words.firstOctets
         let count = text.count
-        // Few octets are looked at more than once or twice in a text that was not made to be slow.
-        var patience = 64 * count + 1 << 20
         var place = 0
         if !attempts.isEmpty {
             let earlier = attempts
             attempts = []
-            for attempt in earlier { follow(attempt, from: 0, in: reader, isLast, &patience) }
+            for attempt in earlier { follow(attempt, from: 0, in: reader, isLast) }
             if isOverwhelmed {
                 attempts = []
             } else if attempts.isEmpty {
@@ -153,8 +163,7 @@ extension Concealment {
             }
             let octet = octets[place]
             if beginnings[Int(octet)] != 0 {
-                begin(at: place, octet, in: reader, isLast, &patience)
-                if patience < 0 { isOverwhelmed = true }
+                begin(at: place, octet, in: reader, isLast)
                 if isOverwhelmed { break }
                 if !attempts.isEmpty { return place }
             }
@@ -177,7 +186,7 @@ extension Concealment {
 
     /// Follows every word that may begin here.
     private mutating func begin(
-        at place: Int, _ octet: UInt8, in text: UnsafeRawBufferPointer, _ isLast: Bool, _ patience: inout Int
+        at place: Int, _ octet: UInt8, in text: UnsafeRawBufferPointer, _ isLast: Bool
     ) {
         let kind = Escapes(introducedBy: octet)
         // Most beginnings end here: with an octet behind them that is none of the word's and writes none.
@@ -189,10 +198,10 @@ extension Concealment {
             let word = words.list[index]
             next = Int(word.next)
             if !mayWrite, following != word.second { continue }
-            follow(Attempt(word: index, escapes: [], position: place), from: place, in: text, isLast, &patience)
+            follow(Attempt(word: index, escapes: [], position: place), from: place, in: text, isLast)
             for escapes in others(word, []) {
                 follow(
-                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast, &patience)
+                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast)
             }
         }
         guard !kind.isEmpty else { return }
@@ -208,7 +217,7 @@ extension Concealment {
             let word = words.list[index]
             for escapes in word.holds.isEmpty ? Self.anyEscapes : others(word, kind) {
                 follow(
-                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast, &patience)
+                    Attempt(word: index, escapes: escapes, position: place), from: place, in: text, isLast)
             }
         }
     }
@@ -223,19 +232,28 @@ extension Concealment {
     private static let anyEscapes: [Escapes] = [.all]
 
     private mutating func follow(
-        _ first: Attempt, from start: Int, in text: UnsafeRawBufferPointer, _ isLast: Bool, _ patience: inout Int
+        _ first: Attempt, from start: Int, in text: UnsafeRawBufferPointer, _ isLast: Bool
     ) {
         var attempt = first
         let word = words.list[attempt.word]
-        switch run(&attempt, word, in: text, isLast, &patience) {
+        let before = attempt.position
+        let outcome = run(&attempt, word, in: text, isLast)
+        patience -= attempt.position - before + 1
+        if patience < 0 { overwhelm() }
+        switch outcome {
         case .none: break
         case .whole: find(from: start, to: attempt.position)
-        case .open where attempt.position - start > Self.longest: isOverwhelmed = true
+        case .open where attempt.position - start > Self.longest: overwhelm()
         case .open: attempts.append(attempt)
         case .escape:
             attempt.escapes = .all
-            follow(attempt, from: start, in: text, isLast, &patience)
+            follow(attempt, from: start, in: text, isLast)
         }
+    }
+
+    private mutating func overwhelm() {
+        if !isOverwhelmed { found &+= 1 }
+        isOverwhelmed = true
     }
 
     private mutating func find(from start: Int, to end: Int) {
@@ -250,12 +268,9 @@ extension Concealment {
     }
 
     private func run(
-        _ attempt: inout Attempt, _ word: ConcealedWords.Word, in text: UnsafeRawBufferPointer, _ isLast: Bool,
-        _ patience: inout Int
+        _ attempt: inout Attempt, _ word: ConcealedWords.Word, in text: UnsafeRawBufferPointer, _ isLast: Bool
     ) -> Outcome {
         guard let octets = words.memory, let base = text.baseAddress else { return .none }
-        let before = attempt.position
-        defer { patience -= attempt.position - before + 1 }
         while attempt.matched < word.count {
             guard attempt.position < text.count else { return isLast ? .none : .open }
             let octet = base.load(fromByteOffset: attempt.position, as: UInt8.self)

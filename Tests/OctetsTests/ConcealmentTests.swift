@@ -220,8 +220,17 @@ import Testing
     @Test func aSearchWithoutEndEnds() {
         let secret = [UInt8](repeating: 0x61, count: 32_000) + [0x62]
         let text = [UInt8](repeating: 0x61, count: 200_000)
-        let (result, _) = Self.concealed(text, [secret], pieces: Array(repeating: 16_384, count: 12))
-        #expect(result.count == text.count)
+        let (result, found) = Self.concealed(text, [secret], pieces: Array(repeating: 16_384, count: 12))
+        #expect(result.count == text.count && found == 1)
+        #expect(result.suffix(1000).allSatisfy { $0 == Self.mask })
+    }
+
+    /// However small its pieces are: what they cost together counts.
+    @Test func aSearchWithoutEndEndsInSmallPieces() {
+        let secret = [UInt8](repeating: 0x61, count: 8000) + [0x62]
+        let text = [UInt8](repeating: 0x61, count: 12_000)
+        let (result, found) = Self.concealed(text, [secret], pieces: Array(repeating: 1, count: text.count))
+        #expect(result.count == text.count && found == 1)
         #expect(result.suffix(1000).allSatisfy { $0 == Self.mask })
     }
 
@@ -237,6 +246,8 @@ import Testing
         let rest = Array("and so on".utf8)
         let concealed = rest.withUnsafeBytes { Array(machine.take($0, isLast: true)) }
         #expect(concealed.allSatisfy { $0 == Self.mask })
+        // The secret, and the rest for its cost.
+        #expect(machine.found == 2)
     }
 
     @Test func aWholeTextIsConcealedWhereItLies() {
