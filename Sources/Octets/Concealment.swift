@@ -1,8 +1,9 @@
 /// Secrets in a text that comes piece by piece: each octet that belongs to one becomes `*`, so that the text keeps its length.
 ///
 /// A secret is found in its own octets and in base 64 (either alphabet, with or without line breaks, alone or inside of a longer text that was
-/// encoded), and both as they are or behind escapes: `%2F` of URLs, `\/` and `\u002f` of JSON, `&#47;` of HTML, any of its octets in any of
-/// these. Other forms pass: hexadecimal digits, compressed, encrypted or reordered text, octets that others stand between.
+/// encoded), and both as they are or behind escapes: `%2F` and `%252F` of URLs, `\/` and `\u002f` of JSON, `&#47;` and `&sol;` of HTML, any
+/// of its octets in any of these. Other forms pass: hexadecimal digits, what was escaped twice in other ways, compressed, encrypted or
+/// reordered text, octets that others stand between.
 ///
 /// The edges of pieces make no difference. Octets that may be the beginning of a secret are held until it is known whether they
 /// are, and with the last piece everything goes. Where the text pauses, the first of them go: else a reader who answers each message of
@@ -206,14 +207,24 @@ extension Concealment {
         }
         guard !kind.isEmpty else { return }
         var first: UInt8?
-        switch WrittenOctets(text, at: place, kind) {
+        // Where the escape is of a percent sign, the octet that it may be the beginning of.
+        var inner: UInt8?
+        switch WrittenOctets(text, at: place, kind, isLast: isLast) {
         case .plain: return
-        case .open where isLast: return
         case .open: break
-        case .escaped(let octets, _, _): first = UInt8(truncatingIfNeeded: octets)
+        case .escaped(let octets, _, _):
+            first = UInt8(truncatingIfNeeded: octets)
+            if kind == .percent, octets == 0x25 {
+                switch WrittenOctets(ofEscapedPercent: text, at: place, isLast: isLast) {
+                case .plain: break
+                case .open: first = nil
+                case .escaped(let octets, _, _): inner = UInt8(truncatingIfNeeded: octets)
+                }
+            }
         }
-        if let first, words.first(first) <= 0 { return }
-        for index in words.list.indices where first == nil || words.list[index].first == first {
+        if let first, words.first(first) <= 0, inner.map({ words.first($0) <= 0 }) ?? true { return }
+        for index in words.list.indices
+        where first == nil || words.list[index].first == first || words.list[index].first == inner {
             let word = words.list[index]
             for escapes in word.holds.isEmpty ? Self.anyEscapes : others(word, kind) {
                 follow(
@@ -277,14 +288,23 @@ extension Concealment {
             let wanted = octets.load(fromByteOffset: word.start &+ attempt.matched, as: UInt8.self)
             let kind = Escapes(introducedBy: octet)
             if !kind.isEmpty, attempt.escapes.contains(kind) {
-                switch WrittenOctets(text, at: attempt.position, kind) {
+                switch WrittenOctets(text, at: attempt.position, kind, isLast: isLast) {
                 case .plain: break
-                case .open where isLast: break
                 case .open: return .open
                 case .escaped(let written, let count, let length):
-                    guard isNext(written, count, &attempt, word, octets) else { return .none }
-                    attempt.position &+= length
-                    continue
+                    if isNext(written, count, &attempt, word, octets) {
+                        attempt.position &+= length
+                        continue
+                    }
+                    guard kind == .percent, written == 0x25 else { return .none }
+                    switch WrittenOctets(ofEscapedPercent: text, at: attempt.position, isLast: isLast) {
+                    case .plain: return .none
+                    case .open: return .open
+                    case .escaped(let written, let count, let length):
+                        guard isNext(written, count, &attempt, word, octets) else { return .none }
+                        attempt.position &+= length
+                        continue
+                    }
                 }
             }
             if octet == wanted {

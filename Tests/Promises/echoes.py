@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import html
+import html.entities
 import json
 import re
 import urllib.parse
@@ -17,6 +18,9 @@ def chunks(data, size):
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
+NAMES = {character: f"&{name}" for name, character in html.entities.html5.items() if name.endswith(";") and character.isascii()}
+
+
 def escaped(text, write):
     return "".join(one if one.isalnum() or one in " :\r\n" else write(one) for one in text)
 
@@ -29,8 +33,11 @@ FORMS = {
     "json": lambda text: json.dumps({"head": text}),
     "json-slashes": lambda text: json.dumps({"head": text}).replace("/", "\\/"),
     "json-u": lambda text: escaped(text, lambda one: f"\\u{ord(one):04X}"),
+    "percent-twice": lambda text: urllib.parse.quote(urllib.parse.quote(text, safe=""), safe=""),
     "html": html.escape,
     "html-numbers": lambda text: escaped(text, lambda one: f"&#{ord(one)};"),
+    "html-numbers-open": lambda text: escaped(text, lambda one: f"&#{ord(one)}" if one in "/+" else f"&#x{ord(one):08x};"),
+    "html-names": lambda text: escaped(text, lambda one: NAMES.get(one, one)),
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64-lines": lambda text: base64.encodebytes(text.encode()).decode(),
     "base64-url": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
@@ -44,6 +51,7 @@ def readings(text):
     yield text
     for once in (urllib.parse.unquote, urllib.parse.unquote_plus, html.unescape, unescape):
         yield once(text)
+    yield urllib.parse.unquote(urllib.parse.unquote(text))
     plain = unescape(html.unescape(urllib.parse.unquote(text)))
     yield plain
     for found in re.findall(r"[A-Za-z0-9+/_-]{8,}", re.sub(r"[\r\n]", "", plain)):
