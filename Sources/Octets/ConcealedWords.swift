@@ -18,8 +18,8 @@ struct ConcealedWords: ~Copyable {
     /// Symbols of base 64 between which no line break is looked for, at the beginning: every line that ends in the first of them would have
     /// to be held.
     static let unbroken = 4
-    /// Symbols that may be a word by themselves.
-    private static let leastRest = 8
+    /// Symbols that may be a word by themselves: what is left of the shortest secret's behind the unbroken ones.
+    private static let leastRest = 6
 
     private(set) var list: [Word] = []
     private var octets = UnsafeMutableRawBufferPointer(start: nil, count: 0)

@@ -112,6 +112,20 @@ import Testing
         }
     }
 
+    /// Of a short secret, too, no more than its first symbols stay, wherever in its line it stands.
+    @Test(arguments: ["Zq8-xY7!", "Zq8-xY7!k", "Zq8-xY7!kk"]) func base64OfAShortSecretInLines(secret: String) {
+        for place in 0..<80 {
+            let whole = Base64.encode(Array((String(repeating: ".", count: place) + secret + "......").utf8))
+            for length in [8, 60, 64, 76] {
+                let text = whole.enumerated().map {
+                    ($0.offset % length == length - 1 ? "\($0.element)\n" : "\($0.element)")
+                }
+                let result = Self.concealed(text.joined(), secret)
+                #expect(result.count { $0 == "*" } >= secret.utf8.count - 2, "\(result)")
+            }
+        }
+    }
+
     /// A line that ends in the first octet of a secret's base 64 goes on its way.
     @Test func endsOfLinesAreNotHeld() {
         var machine = Concealment()
@@ -366,10 +380,10 @@ import Testing
                 let end = (offset + secret.count) * 8 / 6
                 let standard = Array(whole[(offset == 0 ? 0 : offset + 1)..<end])
                 words.append(standard)
-                if standard.count >= 12 { words.append(Array(standard.dropFirst(4))) }
+                if standard.count >= 10 { words.append(Array(standard.dropFirst(4))) }
                 let ofURLs = standard.map { $0 == 0x2B ? UInt8(0x2D) : $0 == 0x2F ? 0x5F : $0 }
                 words.append(ofURLs)
-                if ofURLs.count >= 12 { words.append(Array(ofURLs.dropFirst(4))) }
+                if ofURLs.count >= 10 { words.append(Array(ofURLs.dropFirst(4))) }
             }
         }
         for place in text.indices {
