@@ -57,6 +57,19 @@ import Testing
             "answers: conceal, headers: {set: {accept-encoding: gzip}}",
             ["headers! 'headers' of \(place) sets 'accept-encoding', which 'answers: conceal' decides"]
         ),
+        (
+            "answers: conceal, headers: {set: {A-IM: gzip}}",
+            ["headers! 'headers' of \(place) sets 'A-IM', which 'answers: conceal' decides"]
+        ),
+        (
+            "answers: conceal, inject: {header: Range}",
+            ["answers! 'answers' of \(place) is conceal, which decides 'Range', and the credential goes there"]
+        ),
+        (
+            "answers: conceal, inject: {header: authorization, caller_value: {keep_as: If-Range}}",
+            ["inject! 'inject' of \(place) keeps what callers send as 'If-Range', which 'answers: conceal' decides"]
+        ),
+        ("inject: {header: authorization, caller_value: {keep_as: Range}}", []),
         ("answers: conceal, headers: {set: {accept: x}, remove: range}", []),
         ("headers: {set: {accept-encoding: gzip}}", []),
         ("headers: {set: {Cookie: x}}", []), ("headers: {set: {Authorization: x}}, use: none", []),

@@ -199,11 +199,12 @@ def test_no_coding_and_no_range_is_asked_for(gateway):
 
     with Scripted(script) as upstream:
         start(gateway, upstream)
-        asked = {"Accept-Encoding": "gzip, br", "Range": "bytes=0-9", "If-Range": '"v1"'}
-        assert call(gateway.listen, headers=asked).status == 200
+        asked = {"Range": "bytes=0-9", "If-Range": '"v1"', "Request-Range": "bytes=0-9", "X-Ms-Range": "bytes=0-9"}
+        asked |= {"A-IM": "gzip", "Grpc-Accept-Encoding": "gzip"}
+        assert call(gateway.listen, headers={"Accept-Encoding": "gzip, br"} | asked).status == 200
         request = upstream.requests[0]
         assert request.field("Accept-Encoding") == "identity"
-        assert request.field("Range") is None and request.field("If-Range") is None
+        assert not any(request.field(name) for name in asked), request.head
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip"])
@@ -214,6 +215,18 @@ def test_a_coding_that_nobody_asked_for_is_refused(gateway, coding):
             peer.send(
                 b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s" % (coding.encode(), len(body), body)
             )
+
+    with Scripted(script) as upstream:
+        start(gateway, upstream)
+        answer = call(gateway.listen)
+        assert answer.status == 502 and problem_type(answer) == "upstream-encoded", answer
+
+
+@pytest.mark.parametrize("head", ["206 Part\r\nContent-Range: bytes 0-9/99", "226 IM Used\r\nIM: vcdiff", "200 OK\r\nGrpc-Encoding: gzip"])
+def test_a_part_that_nobody_asked_for_is_refused(gateway, head):
+    def script(peer):
+        for request in peer.requests():
+            peer.send(f"HTTP/1.1 {head}\r\nContent-Length: 10\r\n\r\n0123456789".encode())
 
     with Scripted(script) as upstream:
         start(gateway, upstream)

@@ -95,16 +95,26 @@ extension TreeDecoder {
         if route.requestID != .pass, let name = names.first(where: { $0.lowercased() == "x-request-id" }) {
             reader.refuse("headers", "edits '\(name)', which 'request_id' writes")
         }
-        let asked = ["accept-encoding", "range", "if-range"]
-        if route.answers == .conceal,
-            let name = route.headers.set.map(\.name).first(where: { asked.contains($0.lowercased()) })
-        {
-            reader.refuse("headers", "sets '\(name)', which 'answers: conceal' decides")
-        }
+        if route.answers == .conceal { checkPlainAnswers(route, reader) }
         let traced = ["traceparent", "tracestate"]
         if let name = route.headers.set.map(\.name).first(where: { traced.contains($0.lowercased()) }), isTracing {
             reader.refuse(
                 "headers", "sets '\(name)', which 'tracing' writes; 'remove' alone keeps it from the upstream")
+        }
+    }
+
+    /// Fields that ask for answers which nobody could look into are written by nobody else.
+    private mutating func checkPlainAnswers(_ route: Route, _ reader: BlockReader) {
+        func isDecided(_ name: String) -> Bool { Route.Answers.decidedFields.contains(name.lowercased()) }
+        if let name = route.headers.set.map(\.name).first(where: isDecided) {
+            reader.refuse("headers", "sets '\(name)', which 'answers: conceal' decides")
+        }
+        if let identity = identity(of: route), isDecided(carrier(of: route, identity)) {
+            reader.refuse(
+                "answers", "is conceal, which decides '\(carrier(of: route, identity))', and the credential goes there")
+        }
+        if case .header(_, _, .keepAs(let name)) = route.inject, isDecided(name) {
+            reader.refuse("inject", "keeps what callers send as '\(name)', which 'answers: conceal' decides")
         }
     }
 

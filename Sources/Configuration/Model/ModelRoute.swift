@@ -69,6 +69,12 @@ public struct Route: Sendable, Equatable {
         case pass
         /// Its octets become `*`.
         case conceal
+
+        /// Fields, in lower case, by which a request asks for an answer in a coding, in parts or as a difference: where answers are looked
+        /// into, the gateway asks for whole ones as they are.
+        public static let decidedFields = [
+            "accept-encoding", "grpc-accept-encoding", "a-im", "range", "if-range", "request-range", "x-ms-range",
+        ]
     }
 
     /// What becomes of `X-Request-Id`.

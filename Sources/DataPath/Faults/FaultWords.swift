@@ -69,7 +69,7 @@ extension Fault.Kind {
         case .proxyRefused: "The HTTP proxy on the way to the upstream refused the connection."
         case .upstreamOffersNoUpgrade: "A WebSocket was asked for, and the upstream offers none over HTTP/2."
         case .upstreamEncoded:
-            "The route has 'answers: conceal', and the answer has a Content-Encoding although none was asked for: nobody can look for the credential in it."
+            "The route has 'answers: conceal', and the answer is in a coding or a part of something (206), although neither was asked for: nobody can look for the credential in it."
         case .upstreamGarbage: "The upstream's answer is not valid HTTP."
         case .upstreamUnproven:
             "The upstream, or the proxy on the way, did not prove with its answer that it knows what only it and the gateway can know."

@@ -67,7 +67,7 @@ extension CallerConnection {
         noteConcealed(concealment)
     }
 
-    /// Whether the body is in a coding, though none was asked for: nobody can look for a credential in it.
+    /// Whether the body is in a coding, a part or a difference, though none was asked for: nobody can look for a credential in it.
     /// - Precondition: `data.responseHead` is this answer's.
     func hidesBody(of upstream: UpstreamConnection) -> Bool {
         guard !exchange.answer.body.isComplete else { return false }
@@ -75,8 +75,14 @@ extension CallerConnection {
         if let stream = upstream.stream, stream.isDrained, upstream.input.count == exchange.answer.headLength {
             return false
         }
-        for index in 0..<data.responseHead.fieldCount where data.responseHead[index].known == .contentEncoding {
-            let value = upstream.input[data.responseHead[index].value]
+        // Partial Content (RFC 9110 §15.3.7), and IM Used (RFC 3229 §10.4.1).
+        if exchange.answer.status == 206 || exchange.answer.status == 226 { return true }
+        for index in 0..<data.responseHead.fieldCount {
+            let field = data.responseHead[index]
+            guard field.known == .contentEncoding || upstream.input[field.name].matches("grpc-encoding") else {
+                continue
+            }
+            let value = upstream.input[field.value]
             if !value.isEmpty, !value.matches("identity") { return true }
         }
         return false

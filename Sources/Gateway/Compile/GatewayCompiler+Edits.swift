@@ -56,7 +56,7 @@ extension GatewayCompiler {
 
     /// Answers that can be looked into, and whole ones: in parts of it that come with several answers nobody could find a credential.
     private func askForPlainAnswers(_ edits: inout RequestEdits) {
-        for field in ["range", "if-range"].compactMap({ FieldName($0) }) { edits.drop.insert(field) }
+        for field in Route.Answers.decidedFields.compactMap({ FieldName($0) }) { edits.drop.insert(field) }
         guard let field = FieldName("accept-encoding") else { return }
         _ = edits.set(field, spelled: Array("Accept-Encoding".utf8), value: Array("identity".utf8))
     }
