@@ -302,6 +302,26 @@ def test_a_password_of_basic_alone(gateway):
         assert not shows(body, password) and not shows(body, f"svc:{password}"), body
 
 
+def test_a_trial_tells_of_a_credential_too_short(gateway):
+    for secret, is_good in ("short77", False), ("eight888", True):
+        with Scripted(echo_everything) as upstream:
+            block = {"static": {"value": gateway.secret("value", secret), "prefix": "Bearer "}}
+            identified(gateway, upstream, block, CONCEAL)
+            gateway.file.write_text(json.dumps(gateway.config))
+            status, out, errors = gateway.command("check", "--live")
+            assert (status == 0) == is_good, (out, errors)
+            assert ("fewer than 8 octets" not in out + errors) == is_good, (out, errors)
+
+
+def test_a_secret_file_with_a_scheme_in_it(gateway):
+    with Scripted(echo_everything) as upstream:
+        block = {"static": {"value": gateway.secret("value", f"Bearer {SECRET}"), "prefix": ""}}
+        identified(gateway, upstream, block, CONCEAL).start()
+        answer = call(gateway.listen)
+        assert answer.status == 200 and not shows(answer.body), answer
+        assert b"Authorization: Bearer ***" in answer.body
+
+
 # --- Signatures --------------------------------------------------------------------------------------------------------
 
 
@@ -406,9 +426,15 @@ def test_a_token_that_was_refused_and_its_successor(gateway):
         assert answer.json == ["Bearer " + "*" * len("granted-token-no-1")] * 2, answer
 
 
-def test_a_credential_too_short_to_be_concealed_is_not_sent(gateway):
+SHORT = {"itself": ("Bearer ", "short77"), "behind-a-scheme": ("", "Bearer short77")}
+
+
+@pytest.mark.parametrize("written", SHORT)
+def test_a_credential_too_short_to_be_concealed_is_not_sent(gateway, written):
+    prefix, value = SHORT[written]
     with Scripted(echo_everything) as upstream:
-        start(gateway, upstream, secret="short77")
+        block = {"static": {"value": gateway.secret("value", value), "prefix": prefix}}
+        identified(gateway, upstream, block, CONCEAL).start()
         answer = call(gateway.listen)
         assert answer.status == 503 and "fewer than 8 octets" in answer.body.decode(), answer
         assert not upstream.requests

@@ -17,9 +17,11 @@ extension CallerConnection {
     ) throws(Fault) {
         guard let identity = route.identity, !identity.signs, !line.isEmpty else { return }
         guard ready.count >= identity.linePrefix + 2 else { throw .credentialMisfit }
+        let credential = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
+        let secret = route.secretPart(of: credential)
         let concealment = begunConcealment()
-        concealment.add(
-            UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)]), mayHaveScheme: true)
+        // Of a scheme's name alone nothing has to wait for what follows in an answer.
+        concealment.add(secret, mayHaveScheme: secret.count == credential.count)
         if route.carriesCookies { concealment.add(cookies: line) }
         guard !concealment.lacksLength else { throw .unconcealable }
     }

@@ -1,6 +1,7 @@
 package import HTTP1
 package import Handshakes
 package import HotCache
+internal import Octets
 internal import Reactor
 package import Tokens
 
@@ -142,6 +143,20 @@ extension RoutePlan {
 
     /// The credential stands in `Cookie`, whether it is one cookie or a list of cookies.
     var carriesCookies: Bool { secretName.elementsEqual("cookie".utf8) }
+
+    /// What only the upstream may know of a credential: where that is the whole value of `Authorization`, not the scheme's name.
+    func secretPart(of credential: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let lineStart = injection?.before.count ?? identity?.linePrefix
+        guard secretName.elementsEqual("authorization".utf8), lineStart == "authorization: ".utf8.count,
+            let blank = credential.firstIndex(of: 0x20), credential[..<blank].allSatisfy(\.isTokenCharacter)
+        else { return credential }
+        return UnsafeRawBufferPointer(rebasing: credential[(blank + 1)...])
+    }
+
+    /// Whether requests with this credential are refused, as it is too short to be told from other text in answers.
+    package func cannotConceal(_ credential: UnsafeRawBufferPointer) -> Bool {
+        conceals && secretPart(of: credential).count < Concealment.shortest
+    }
 
     private static func secretName(_ injection: Injection?, _ identity: IdentityPlan?, _ place: CredentialPlace)
         -> [UInt8]

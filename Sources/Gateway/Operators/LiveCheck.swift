@@ -14,7 +14,7 @@ public struct LiveFinding: Sendable {
     /// The identity or upstream, by its name.
     public let subject: String
     /// The check succeeded.
-    public let isGood: Bool
+    public fileprivate(set) var isGood: Bool
     /// Otherwise nothing is known of it, good or bad: a running gateway has what it would take.
     public var isTried = true
     /// How long the check took.
@@ -72,7 +72,7 @@ extension Keeper {
     func tryEverything(_ plan: GatewayPlan, found: @escaping @Sendable (LiveFinding) -> Void) {
         start { keeper in
             for identity in keeper.identities {
-                var finding = await keeper.tryIdentity(identity)
+                var finding = await keeper.tryIdentity(identity, on: plan.routes)
                 finding.routes = keeper.routes.filter { $0.identity === identity }.map(\.name)
                 found(finding)
             }
@@ -85,9 +85,13 @@ extension Keeper {
         }
     }
 
-    private func tryIdentity(_ identity: KeptIdentity) async -> LiveFinding {
+    private func tryIdentity(_ identity: KeptIdentity, on routes: [RoutePlan]) async -> LiveFinding {
         var conflicts: [String] = []
         var finding = await tryIdentity(identity, &conflicts)
+        if finding.isGood, let reason = await tooShort(identity, on: routes) {
+            finding.isGood = false
+            finding.text = reason
+        }
         finding.text = ([finding.text] + conflicts).joined(separator: "; ")
         return finding
     }
@@ -141,6 +145,26 @@ extension Keeper {
                     isGood: fault == nil, isTried: fault != nil)
             }
             return finding(IssuerTrail.words("\(error)", asking: environment.trail.server), isGood: false)
+        }
+    }
+
+    /// Why routes refuse every request that would get the credential; nil where they do not. Only where it is a secret of ours: what issuers
+    /// make is long.
+    private func tooShort(_ identity: KeptIdentity, on routes: [RoutePlan]) async -> String? {
+        guard identity.policy.kind == .fixed || identity.policy.kind == .basic, identity.plan.signer == nil else {
+            return nil
+        }
+        let concealing = routes.filter { $0.identity === identity.plan && $0.conceals }
+        guard !concealing.isEmpty else { return nil }
+        let environment = self.environment(of: identity)
+        defer { release(environment.claimant) }
+        let wanted = Wanted(upstreamOrigin: "")
+        guard let grant = try? await identity.plan.handshake.acquire(wanted, environment: environment) else {
+            return nil
+        }
+        let refusing = grant.token.withBytes { token in concealing.first { $0.cannotConceal(token) } }
+        return refusing.map {
+            "route \($0.name) has 'answers: conceal' and refuses every request: the credential has fewer than 8 octets"
         }
     }
 
