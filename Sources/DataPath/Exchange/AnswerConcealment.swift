@@ -49,6 +49,9 @@ extension AnswerConcealment {
         addDecoded(secret)
     }
 
+    /// A credential in the encoding that its place asks for.
+    func add(asSent value: UnsafeRawBufferPointer) { machine.add(value) }
+
     /// The cookies of a list; the values of those that a program has put together may stand there alone.
     /// - Parameter list: a field line with or without its name, or a pair alone.
     func add(cookies list: UnsafeRawBufferPointer) {

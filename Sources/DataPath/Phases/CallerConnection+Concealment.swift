@@ -23,6 +23,11 @@ extension CallerConnection {
         // Of a scheme's name alone nothing has to wait for what follows in an answer.
         concealment.add(secret, mayHaveScheme: secret.count == credential.count)
         if route.carriesCookies { concealment.add(cookies: line) }
+        if let injection = route.injection, injection.place == .query {
+            // Encoded for a URL, as whoever shows the whole request in another form has it.
+            let value = injection.before.count..<(line.count - injection.after.count)
+            concealment.add(asSent: UnsafeRawBufferPointer(rebasing: line[value]))
+        }
         guard !concealment.lacksLength else { throw .unconcealable }
     }
 
