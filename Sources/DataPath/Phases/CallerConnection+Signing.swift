@@ -33,7 +33,7 @@ extension CallerConnection {
         }
         if let function = signer.bodyHash(answering: request.serverNonce) {
             // The digest of no body would be a wrong answer, which the server counts against the password.
-            guard exchange.request.gathered != nil || exchange.caution.isProbe || exchange.request.framing == .none
+            guard exchange.request.signed != nil || exchange.caution.isProbe || exchange.request.framing == .none
             else {
                 throw .credentialMisfit
             }

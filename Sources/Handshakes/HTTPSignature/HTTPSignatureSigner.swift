@@ -35,8 +35,8 @@ struct HTTPSignatureSigner: RequestSigner {
                 created: wallSeconds, expires: settings.expires.map { wallSeconds &+ $0 },
                 keyID: settings.keyID ?? key.id, algorithm: settings.saysAlgorithm ? key.algorithm.rawValue : nil,
                 nonce: asked?.wish.nonce ?? (settings.sendsNonce ? Base64.encodeURL(entropy) : nil), tag: settings.tag))
-        var fields = callers.fields(
-            with: asked?.wish.label ?? settings.label, base.input, try key.sign(base.octets, request.keys))
+        let signature = try key.sign(base.octets, request.keys)
+        var fields = callers.fields(with: asked?.wish.label ?? settings.label, base.input, signature)
         if let digest { fields.append(InjectedField(name: HTTPContentDigest.fieldName, value: digest)) }
         guard fields.reduce(0, { $0 + $1.value.count }) <= TokenAlphabet.longest else {
             throw SigningFault("its own signatures leave no room for one more", isCallers: true)
@@ -44,7 +44,8 @@ struct HTTPSignatureSigner: RequestSigner {
         let answer = asked.flatMap { asked in
             asked.use().map { NonceAnswer(nonce: asked, count: $0, proof: nil) }
         }
-        return RequestSignature(fields, answering: answer)
+        return RequestSignature(
+            fields, secrets: request.namesSecrets ? [Secret(Base64.encode(signature))] : [], answering: answer)
     }
 
     /// - Parameter isWanted: also of a request without a body.
