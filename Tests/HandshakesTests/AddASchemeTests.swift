@@ -156,6 +156,11 @@ struct DeskHandshake: Handshake {
             "Configuration/Schema/KeysIdentity.swift": ["digest"],
             "Configuration/Decoder/TreeDecoderProxy.swift": ["digest"],
             "DataPath/Callers/CallerConnection+Token.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],
+            "HTTP1/Credentials/ConfinedPlaceholders.swift": ["basic"],
+            // A field of the log, and part of what threads and channels are called: the program that runs, or that is confined.
+            "Gateway/Platform/Platform.swift": ["program"], "Reactor/Process/Confinement.swift": ["program"],
+            "cardea-reference/Tables/EventWords.swift": ["program"], "cardea/Service/Service.swift": ["program"],
+            "cardea/Service/Upgrade.swift": ["program"],
         ]
         let folder = Self.root + "/Sources"
         var files = 0

@@ -129,7 +129,8 @@ import Testing
         Mistake("{ json: /token } }", "{ json: token } }", "must be a JSON pointer"),
         Mistake("else: 30m", "else: soon", "must be seconds or a duration"),
         Mistake(
-            "json: /expires_in, else", "json: /expires_in, header: X, else", "needs exactly one of json, header, cookie"
+            "json: /expires_in, else", "json: /expires_in, header: X, else",
+            "needs exactly one of json, form, xml, header, cookie"
         ),
         // Challenge, token, inject.
         Mistake("scheme: In-House", "status: 401", "needs 'scheme', 'header' or 'json'"),
