@@ -4,7 +4,7 @@ import Octets
 public struct ProgramCall: Sendable, Hashable {
     /// Absolute.
     public var path: String
-    /// Behind the path.
+    /// The words that the program is given behind its path.
     public var arguments: [String]
     /// Its standard input, which ends behind it.
     public var input: [UInt8]

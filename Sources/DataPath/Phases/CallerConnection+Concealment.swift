@@ -20,7 +20,7 @@ extension CallerConnection {
         let credential = UnsafeRawBufferPointer(rebasing: ready[identity.linePrefix..<(ready.count - 2)])
         let secret = route.secretPart(of: credential)
         let concealment = begunConcealment()
-        // Of a scheme's name alone nothing has to wait for what follows in an answer.
+        // The name of a scheme alone is no secret: an answer that ends in it need not wait for what follows.
         concealment.add(secret, mayHaveScheme: secret.count == credential.count)
         if route.carriesCookies { concealment.add(cookies: line) }
         if let injection = route.injection, injection.place == .query {
@@ -106,7 +106,7 @@ extension CallerConnection {
 
     /// The upstream has no more of the body for now.
     ///
-    /// Of a body whose length was announced everybody knows that more will come; a message in one without may be answered before.
+    /// A caller of a body with an announced length knows that more will come; a message in a body without one may be answered before.
     /// - Returns: false when the connection is lost.
     func passHeldOctets() -> Bool {
         guard let concealment = exchange.concealment else { return true }

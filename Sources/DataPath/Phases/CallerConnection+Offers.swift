@@ -41,7 +41,7 @@ extension CallerConnection {
         }
     }
 
-    /// What stands in the tables for the plan of one of a list's identities.
+    /// The plan that stands in the tables for a list, where the plan of one of its identities is of the running edition.
     private func successor(of route: RoutePlan) -> RoutePlan? {
         route.edition === data.plan.edition ? data.plan.routes[route.index] : nil
     }

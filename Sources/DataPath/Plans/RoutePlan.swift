@@ -72,7 +72,7 @@ package final class RoutePlan: Sendable {
     package let choice: SchemeChoice?
     /// The plans of a list's identities; those have none.
     package let alternatives: [RoutePlan]
-    /// It stands in the listeners' tables for the plans of its list, and is itself used until one is chosen.
+    /// This plan stands in the listeners' tables for the plans of a list, and is itself used until one is chosen.
     let isList: Bool
     /// Requests wait until the last byte of their body has come: its digest may be part of a credential.
     let signsBody: Bool
@@ -144,7 +144,7 @@ extension RoutePlan {
     /// The credential stands in `Cookie`, whether it is one cookie or a list of cookies.
     var carriesCookies: Bool { secretName.elementsEqual("cookie".utf8) }
 
-    /// What only the upstream may know of a credential: where that is the whole value of `Authorization`, not the scheme's name.
+    /// The part of a credential that only the upstream may know: the name of a scheme in `Authorization` is none of it.
     func secretPart(of credential: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         let lineStart = injection?.before.count ?? identity?.linePrefix
         guard secretName.elementsEqual("authorization".utf8), lineStart == "authorization: ".utf8.count,

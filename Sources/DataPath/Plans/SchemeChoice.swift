@@ -48,7 +48,7 @@ package final class SchemeChoice: Sendable {
 
     func choose(_ position: Int) { chosen.store(position, ordering: .relaxed) }
 
-    /// What a challenge does with the choice.
+    /// The effect of a challenge on the choice.
     enum Verdict: Equatable {
         /// The identity that answered, or none where no request was answered yet, is as good as any.
         case keep

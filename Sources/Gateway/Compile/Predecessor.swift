@@ -13,7 +13,7 @@ struct Predecessor: Sendable {
     var limits: DataLimits?
     var listeners: [ListenerPlan]
     var upstreams: [UpstreamPlan]
-    /// Of routes with several identities.
+    /// The choices of routes with several identities.
     var choices: [SchemeChoice] = []
     /// Numbers of the upstreams of the running edition and of every earlier one that still has exchanges.
     var upstreamNumbers: Set<Int>
