@@ -17,15 +17,11 @@ struct CallerExchange: ~Copyable {
     /// Nil for nearly all requests.
     private var rare: RareState?
 
-    /// The tunnel of an exchange that has left HTTP.
-    var tunnel: CallerConnection.TunnelState?
     /// The upstream, where the caller chose it.
     var chosenUpstream: UpstreamGroup?
     /// The caller's own credential authenticates the connection that it goes out on.
     var bindsConnection = false
     var upstream: UpstreamConnection?
-    /// Where a connection was lost under this request: it is not sent there again while there is another address.
-    var lostAt: UpstreamAddress?
 
     /// How fast the bodies move.
     var pace = TransferPace()
@@ -51,6 +47,8 @@ struct CallerExchange: ~Copyable {
         var nonces: RequestNonces?
         var negotiation: UpstreamNegotiation?
         var concealment: AnswerConcealment?
+        var tunnel: CallerConnection.TunnelState?
+        var lostAt: UpstreamAddress?
     }
 
     @inline(__always) init() {}
@@ -61,6 +59,9 @@ struct CallerExchange: ~Copyable {
         rare = made
         return made
     }
+
+    /// Nothing has happened to the request that sends it elsewhere than most.
+    @inline(__always) var isPlain: Bool { rare == nil }
 
     /// The nonces that the request has met; nil until a server or a proxy asks for answers to them.
     var nonces: RequestNonces? {
@@ -78,6 +79,18 @@ struct CallerExchange: ~Copyable {
     var concealment: AnswerConcealment? {
         get { rare?.concealment }
         set { if newValue != nil || rare != nil { rareState().concealment = newValue } }
+    }
+
+    /// The tunnel of an exchange that has left HTTP.
+    var tunnel: CallerConnection.TunnelState? {
+        get { rare?.tunnel }
+        set { if newValue != nil || rare != nil { rareState().tunnel = newValue } }
+    }
+
+    /// Where a connection was lost under this request: it is not sent there again while there is another address.
+    var lostAt: UpstreamAddress? {
+        get { rare?.lostAt }
+        set { if newValue != nil || rare != nil { rareState().lostAt = newValue } }
     }
 
     /// A loss of its connection before an answer could be made good by sending the request again.

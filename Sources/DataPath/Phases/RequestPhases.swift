@@ -110,25 +110,9 @@ extension CallerConnection {
         var fresh = fresh
         exchange.record.tokenAt = loop.now
         exchange.record.replayed = exchange.machine.replayed
-        // The request goes out once more.
-        if exchange.negotiation != nil, let action = goOnNegotiating() { return action }
-        if exchange.upstream != nil {
-            if exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
-            let isReusable = canReuseHeldAnswer()
-            if isReusable, let connection = connectionOfNonce() {
-                connection.goOn()
-                expectNothing()
-                return exchange.machine.on(.connected)
-            }
-            releaseUpstream(reusable: isReusable)
-        }
+        if exchange.upstream != nil || !exchange.isPlain, let action = goOnHere(else: &fresh) { return action }
         // A secret on trial goes out once: a stale pooled connection would leave open whether it was judged.
         if case .carried = exchange.machine.credential { fresh = true }
-        if exchange.negotiation != nil { exchange.negotiation = nil }
-        if exchange.nonces != nil {
-            forgetNonceOfConnection()
-            if mistrustsConnections { fresh = true }
-        }
         let group: UpstreamGroup =
             if let chosen = exchange.chosenUpstream { chosen } else { data.group(route.upstream) }
         let connection = group.take(
@@ -144,6 +128,29 @@ extension CallerConnection {
         // Done here, where the connection is at hand.
         if case .send = action { return sendRequest(to: connection) }
         return action
+    }
+
+    /// The request has been out before, or something has happened to it.
+    /// - Parameter fresh: set where it goes out on a new connection.
+    /// - Returns: nil where it leaves the connection that it had.
+    @inline(never) private func goOnHere(else fresh: inout Bool) -> Exchange.Action? {
+        if exchange.negotiation != nil, let action = goOnNegotiating() { return action }
+        if exchange.upstream != nil {
+            if exchange.request.bodyBytes > 0, leavesCutBody() { fresh = true }
+            let isReusable = canReuseHeldAnswer()
+            if isReusable, let connection = connectionOfNonce() {
+                connection.goOn()
+                expectNothing()
+                return exchange.machine.on(.connected)
+            }
+            releaseUpstream(reusable: isReusable)
+        }
+        if exchange.negotiation != nil { exchange.negotiation = nil }
+        if exchange.nonces != nil {
+            forgetNonceOfConnection()
+            if mistrustsConnections { fresh = true }
+        }
+        return nil
     }
 
     private func expectToken() {
