@@ -88,6 +88,30 @@ import Testing
         #expect(nonces.lastAnswered(at: origin) == nil)
     }
 
+    @Test func aSilentEndIsDoubted() throws {
+        var nonces = UpstreamNonces()
+        let origin = "https://a.example"
+        #expect(!nonces.doubtSilence(at: origin, isRepeatable: true) && !nonces.endSilently(at: origin))
+        for _ in 0..<3 {
+            nonces.noteSilentEnd(at: origin)
+            #expect(nonces.endSilently(at: origin))
+            #expect(nonces.doubtSilence(at: origin, isRepeatable: true) && !nonces.endSilently(at: origin))
+        }
+    }
+
+    @Test func whereARequestIsLostWithItsConnectionASilentEndIsDoubtedEverySecondTime() throws {
+        var nonces = UpstreamNonces()
+        let origin = "https://a.example"
+        for isDoubted in [true, false, true] {
+            nonces.noteSilentEnd(at: origin)
+            #expect(nonces.doubtSilence(at: origin, isRepeatable: false) == isDoubted)
+            #expect(!nonces.endSilently(at: origin))
+        }
+        nonces.noteSilentEnd(at: origin)
+        nonces.noteAnswered(try known(), at: origin)
+        #expect(nonces.endSilently(at: origin) && nonces.doubtSilence(at: origin, isRepeatable: false))
+    }
+
     @Test func theirNumberIsBounded() throws {
         var nonces = UpstreamNonces()
         for number in 0..<256 {

@@ -284,8 +284,9 @@ def test_a_401_in_pieces_is_answered_on_its_connection(gateway):
         assert upstream.connections == 1 and (strict.wrong, strict.stale) == ([], 0)
 
 
-def test_a_server_that_ends_its_connections_without_a_word(gateway):
-    strict, shared = Strict(), {"nonce": None, "uses": {}}
+def one_request_each(strict):
+    """A connection is ended without a word under its second request."""
+    shared = {"nonce": None, "uses": {}}
 
     def script(peer):
         for number, request in enumerate(peer.requests()):
@@ -295,10 +296,47 @@ def test_a_server_that_ends_its_connections_without_a_word(gateway):
             lines = [f"{name}: {value}".encode() for name, value in fields]
             peer.send(answer(body, *lines, status=b"200 OK" if status == 200 else b"401 No"))
 
-    with Scripted(script) as upstream:
+    return script
+
+
+def test_a_server_that_ends_its_connections_without_a_word(gateway):
+    strict = Strict()
+    with Scripted(one_request_each(strict)) as upstream:
         digest(gateway, upstream)
         assert [gateway.get("/a").status for _ in range(5)] == [200] * 5
         assert strict.wrong == []
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_such_a_server_is_not_asked_for_ever(gateway, method):
+    strict = Strict(password="another one")
+    with Scripted(one_request_each(strict)) as upstream:
+        digest(gateway, upstream)
+        statuses = [gateway.call(method, "/a", b"body" if method == "POST" else None).status for _ in range(8)]
+        assert (statuses[0], statuses[-1]) == (502, 503) and len(strict.wrong) <= 3, (statuses, strict.wrong)
+
+
+@pytest.mark.parametrize("says_stale", [True, False])
+def test_a_connection_that_was_lost_once_is_no_habit(gateway, says_stale):
+    """Its server knows nonces by connection, so that none of them can be answered elsewhere."""
+    strict, losses = Strict(says_stale=says_stale), [1]
+
+    def script(peer):
+        state = {"nonce": None, "uses": {}}
+        for request in peer.requests():
+            if request.field("Authorization") and losses:
+                losses.clear()
+                return
+            status, body, fields = strict.answer(request, state)
+            lines = [f"{name}: {value}".encode() for name, value in fields]
+            # Each connection is its caller's last: the next request begins without a nonce, or with one that is not known here.
+            lines += [b"Connection: close"] * (status == 200)
+            peer.send(answer(body, *lines, status=b"200 OK" if status == 200 else b"401 No"))
+
+    with Scripted(script) as upstream:
+        digest(gateway, upstream)
+        assert [gateway.get("/a").status for _ in range(5)] == [200] * 5, gateway.text()
+        assert not losses and strict.wrong == []
 
 
 @pytest.mark.parametrize("large", ["pass", "expect_continue", "probe_head"])

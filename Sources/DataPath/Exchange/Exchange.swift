@@ -323,6 +323,9 @@ package struct Exchange: ~Copyable {
         (renonced, lostNonce) = (false, true)
     }
 
+    /// The nonce was answered where its server may not have known it.
+    mutating func answerNonceAgain() { renonced = false }
+
     /// Most often unseen is not surely unseen: of what may have been seen only idempotent requests are sent again (RFC 9110 §9.2.2), and
     /// none with a credential on trial, which may have been judged.
     private func mayRepeat(after fault: Fault) -> Bool {

@@ -107,8 +107,16 @@ extension CallerConnection {
         on route: RoutePlan
     ) -> Exchange.Judgement {
         let isJudged = nonces.isJudged && !nonce.isStale
+        let wasAnsweredElsewhere = mistrustsConnections && nonces.answered?.nonce === nonces.own
         forgetAnswered(by: upstream, on: route)
         nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
+        if wasAnsweredElsewhere, !nonces.hasReturned,
+            data.nonces.doubtSilence(at: route.upstream.origin, isRepeatable: exchange.machine.idempotent)
+        {
+            nonces.hasReturned = true
+            exchange.machine.answerNonceAgain()
+            return .nonce
+        }
         guard isJudged else {
             // Requests that wait for the trial of the secret must not wait for the rest of an answer that is its caller's.
             if !exchange.machine.mayAnswerNonce { data.desk.scoutSawNothing(self) }

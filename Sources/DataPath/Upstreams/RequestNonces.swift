@@ -13,6 +13,8 @@ final class RequestNonces {
     private var isAtHome = false
     /// The request that is out carries no credential, since there was nothing to answer.
     private(set) var isBare = false
+    /// A refusal on a new connection was taken for the nonce's alone, which happens once.
+    var hasReturned = false
     /// A refusal that stands is the caller's, whatever its route says of refusals: the server has asked for more than the credential.
     var passesRefusal = false
     /// The request before a proxy that reads it.
