@@ -318,3 +318,18 @@ def test_explain_tells_of_the_list(gateway):
         gateway.file.write_text(json.dumps(gateway.config))
         status, out, err = gateway.command("explain", "GET", f"http://{gateway.listen}/x")
         assert status == 0 and "digest (Digest), basic (Basic)" in out, out + err
+
+
+def test_explain_and_the_status_tell_of_the_choice(gateway):
+    with Scripted(Offers("Basic", takes=[BASIC])) as server:
+        listed(gateway, server, "digest", "basic").start()
+        url = f"http://{gateway.listen}/x"
+        [route] = json.loads(gateway.ask("/status").body)["routes"]
+        assert (route.get("identity"), route["identities"]) == (None, ["digest", "basic"])
+        assert "no challenge of the upstream has chosen yet" in gateway.command("explain", "GET", url)[1]
+        assert gateway.get("/x").status == 200
+        [route] = json.loads(gateway.ask("/status").body)["routes"]
+        assert route["identity"] == "basic"
+        status, out, err = gateway.command("explain", "GET", url)
+        assert status == 0 and "have chosen 'basic'" in out, out + err
+        assert "as basic" in gateway.ask("/").body.decode()

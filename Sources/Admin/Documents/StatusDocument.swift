@@ -172,8 +172,10 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
     public struct Route: Codable, Sendable, Equatable {
         /// The name in the configuration.
         public var name: String
-        /// The identity's name; nil where the route adds no credential.
+        /// The name of the identity that answers; nil where the route adds no credential, or no challenge has chosen of its list yet.
         public var identity: String?
+        /// The names of its identities, in order, where it has a list.
+        public var identities: [String]?
         /// Where requests go.
         public var upstream: String
         /// Answers to callers by their status; those without answers are left out.
@@ -343,7 +345,8 @@ extension StatusDocument.Upstream {
 extension StatusDocument.Route {
     init(_ traffic: RouteTraffic, trend: RouteTrend, placed: RouteStatus?) {
         name = traffic.name
-        identity = placed?.identity
+        identity = traffic.list.isEmpty ? placed?.identity : traffic.chosen
+        identities = traffic.list.isEmpty ? nil : traffic.list
         upstream = shortened(placed?.upstream ?? "")
         answers = StatusDocument.table(traffic.answers)
         requests = traffic.answers.reduce(0) { $0 &+ $1.count }

@@ -8,7 +8,7 @@ struct RouteFacts: Sendable {
     var trend: RouteTrend
     /// Nil for what is answered here.
     var target: RouteStatus?
-    /// The state of its identity; nil where it adds no credential.
+    /// The state of its identity, of a list the worst; nil where it adds no credential.
     var identityState: IdentityState?
     /// No connection can be made to its upstream now.
     var isCutOff: Bool
@@ -36,15 +36,22 @@ extension SiteFacts {
         let cutOff = Set(status.upstreams.filter { $0.outage != nil }.map { shortOrigin($0.upstream) })
         return zip(traffic.routes, trends).map { route, trend in
             let target = targets[route.name]
+            let found = route.answering(target).compactMap { states[$0] }
             return RouteFacts(
                 traffic: route, trend: trend, target: target,
-                identityState: target?.identity.flatMap { states[$0] },
+                identityState: found.first { $0.tone == .bad } ?? found.first { $0.tone == .warn } ?? found.first,
                 isCutOff: target.map { cutOff.contains(shortOrigin($0.upstream)) } ?? false)
         }
     }
 }
 
 extension RouteTraffic {
+    /// The identities that may answer its upstream now.
+    func answering(_ target: RouteStatus?) -> [String] {
+        if list.isEmpty { return target?.identity.map { [$0] } ?? [] }
+        return chosen.map { [$0] } ?? list
+    }
+
     var total: UInt64 { answers.reduce(0) { $0 &+ $1.count } }
     /// Answers that say that a server failed.
     var failures: UInt64 { answers.reduce(0) { $1.name.hasPrefix("5") ? $0 &+ $1.count : $0 } }

@@ -21,9 +21,10 @@ extension Page {
     }
 
     private func line(on route: RouteFacts, isOpen: Bool) -> HTML {
+        let names = route.traffic.answering(route.target)
         let target = route.target.map {
             "→ " + shortened(shortOrigin($0.upstream), to: 120)
-                + ($0.identity.map { " as " + shortened($0, to: 80) } ?? ", no credential")
+                + (names.isEmpty ? ", no credential" : " as " + shortened(names.joined(separator: " or "), to: 80))
         }
         let durations = route.traffic.durations
         let p99 = durations.estimate(quantile: 0.99).map(spelledLatency)
@@ -107,9 +108,8 @@ extension Page {
 
 extension PageView {
     func finds(_ route: RouteFacts) -> Bool {
-        finds([
-            route.traffic.name, route.target?.upstream, route.target?.identity, route.trouble,
-            route.identityState?.rawValue,
-        ])
+        finds(
+            [route.traffic.name, route.target?.upstream, route.trouble, route.identityState?.rawValue]
+                + route.traffic.answering(route.target))
     }
 }

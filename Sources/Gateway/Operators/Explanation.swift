@@ -32,6 +32,8 @@ public struct Explanation: Encodable, Sendable {
     public var origin: String?
     /// The name of the route's identity; nil where it adds no credential.
     public var identity: String?
+    /// The names of the route's identities, in order, where it has a list; `identity` is the first.
+    public var identities: [String]?
     /// The identity's scheme.
     public var scheme: String?
     /// Whether a token needs a challenge of the upstream.
@@ -57,7 +59,7 @@ public struct Explanation: Encodable, Sendable {
 
     /// Every member but the key, which is no object here, and `origin`, which names the upstream once more.
     private enum CodingKeys: String, CodingKey {
-        case listener, candidates, route, routePlace, upstreamURL, identity, scheme, account, injects, onRefusal, notes
+        case listener, candidates, route, routePlace, upstreamURL, identity, identities, scheme, account, injects, onRefusal, notes
         case isChallengeDriven = "challengeDriven"
     }
 }
@@ -97,6 +99,7 @@ extension Explanation {
         }
         describe(first, url: url, kept: kept, configuration)
         if let choice = found.choice {
+            identities = choice.members.map(\.identity)
             let names = choice.members.map { "\($0.identity) (\($0.schemes.joined(separator: ", ")))" }
             notes.append(
                 "the first of these answers whose scheme the upstream's challenge offers: \(names.joined(separator: ", ")); until one did, requests go out without a credential. The first is told here"

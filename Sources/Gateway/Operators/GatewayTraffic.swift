@@ -27,6 +27,10 @@ public struct GatewayTraffic: Sendable {
 public struct RouteTraffic: Sendable {
     /// The name in the configuration.
     public var name: String
+    /// The names of its identities where it has a list, in its order; else empty.
+    public var list: [String] = []
+    /// The identity of the list that a challenge of the upstream has chosen.
+    public var chosen: String?
     /// Without zeros.
     public var answers: [GatewayTraffic.NamedCount]
     /// From the first byte of a request to the end of its exchange.
@@ -40,7 +44,13 @@ public struct RouteTraffic: Sendable {
 extension Gateway {
     /// - Parameter snapshot: of this gateway's `metrics`.
     public func traffic(in snapshot: MetricSnapshot) -> GatewayTraffic {
-        GatewayTraffic(plan.metrics, names: plan.routes.map(\.name), snapshot)
+        var traffic = GatewayTraffic(plan.metrics, names: plan.routes.map(\.name), snapshot)
+        for (index, route) in plan.routes.enumerated() {
+            guard let choice = route.choice else { continue }
+            traffic.routes[index].list = choice.members.map(\.identity)
+            traffic.routes[index].chosen = choice.position.map { choice.members[$0].identity }
+        }
+        return traffic
     }
 }
 

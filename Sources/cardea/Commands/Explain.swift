@@ -66,8 +66,15 @@ struct Explain: ParsableCommand {
             report.outage = upstream?.outage
         }
         if let identity = explanation.identity, let status {
-            report.tokens = status.tokens.filter { $0.identity == identity && $0.upstream == explanation.origin }
+            let names = explanation.identities ?? [identity]
+            report.tokens = status.tokens.filter { names.contains($0.identity) && $0.upstream == explanation.origin }
             report.identityState = status.identities.first { $0.name == identity }
+            if explanation.identities != nil {
+                let chosen = status.routes.first { $0.name == explanation.route }?.identity
+                report.explanation.notes.append(
+                    chosen.map { "the upstream's challenges have chosen '\($0)', which answers now" }
+                        ?? "no challenge of the upstream has chosen yet")
+            }
             if trace {
                 let path = "/run?identity=\(PercentEncoding.encode(identity))"
                 report.run = document(RunDocument.self, client?.request("GET", path))?.run
