@@ -107,6 +107,13 @@ def test_java(confined):
     assert confined.run(java, "Ask.java", API, OPEN) == GREETING * 4
 
 
+def test_go(confined):
+    """rclone asks by the client of Go's own library."""
+    rclone = executable("CARDEA_RCLONE", "rclone", "apt-get install rclone")
+    words = [rclone, "--config", "/dev/null", "--retries", "1", "copyurl", "--stdout"]
+    assert "".join(confined.run(*words, f"https://{host}/greeting") for host in (API, OPEN)) == GREETING * 2
+
+
 def test_boto3(confined, monkeypatch):
     """Its own signature is one of placeholders, which the gateway's replaces; the store checks it."""
     with Store(confined.folder) as store:
