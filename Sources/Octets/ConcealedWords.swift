@@ -51,71 +51,86 @@ struct ConcealedWords: ~Copyable {
 
     /// - Parameter secret: eight octets or more.
     mutating func add(_ secret: UnsafeRawBufferPointer) {
-        // Twelve texts of base 64, each at most two symbols longer than four for three octets.
-        reserve(secret.count + 12 * ((secret.count + 4) / 3 * 4 + 2))
+        // Six texts of base 64, each at most two symbols longer than four for three octets.
+        reserve(secret.count + 6 * ((secret.count + 4) / 3 * 4 + 2))
         let start = used
-        for octet in secret { append(octet) }
-        guard addWord(from: start, isBase64: false) else { return }
+        UnsafeMutableRawBufferPointer(rebasing: octets[start...]).copyMemory(from: secret)
+        used += secret.count
+        guard addWord(start..<used, isBase64: false) else { return used = start }
+        let symbols = Self.alphabet.span
         for offset in 0..<3 {
-            for isURL in [false, true] {
-                let start = used
-                appendBase64(of: secret, behind: offset, isURL)
-                guard addWord(from: start, isBase64: true), used - start >= Self.leastRest + Self.unbroken else {
-                    continue
-                }
-                // A line may end among the first symbols, where no break is looked for: what follows is found alone.
-                let rest = used
-                for index in start + Self.unbroken..<rest { append(octets[index]) }
-                _ = addWord(from: rest, isBase64: true)
-            }
+            let start = used
+            appendBase64(of: secret, behind: offset, symbols)
+            let end = used
+            addBase64(start..<end)
+            if appendInAlphabetOfURLs(start..<end) { addBase64(end..<used) }
         }
         for introducer: UInt8 in [0x25, 0x5C, 0x26] where beginnings[Int(introducer)] == 0 {
             beginnings[Int(introducer)] = Self.escape
         }
     }
 
-    /// Takes the octets back where they are a word already.
-    private mutating func addWord(from start: Int, isBase64: Bool) -> Bool {
-        let word = UnsafeRawBufferPointer(rebasing: octets[start..<used])
+    /// Adds a text, and what is behind its symbols between which no line break is looked for: a line may end among them.
+    private mutating func addBase64(_ text: Range<Int>) {
+        guard addWord(text, isBase64: true), text.count >= Self.leastRest + Self.unbroken else { return }
+        _ = addWord(text.dropFirst(Self.unbroken), isBase64: true)
+    }
+
+    /// - Parameter place: in `octets`.
+    /// - Returns: false where the text is a word already.
+    private mutating func addWord(_ place: Range<Int>, isBase64: Bool) -> Bool {
+        let word = UnsafeRawBufferPointer(rebasing: octets[place])
         let isKnown = list.contains { known in
-            known.isBase64 == isBase64
+            known.isBase64 == isBase64 && known.count == word.count
                 && UnsafeRawBufferPointer(rebasing: octets[known.start..<known.start + known.count]).elementsEqual(word)
         }
-        guard !isKnown, let first = word.first else {
-            used = start
-            return false
-        }
+        guard !isKnown, let first = word.first else { return false }
         var holds: Escapes = []
-        for octet in word { holds.formUnion(Escapes(introducedBy: octet)) }
+        // Base 64 has none of the octets that introduce one.
+        if !isBase64 { for octet in word { holds.formUnion(Escapes(introducedBy: octet)) } }
         list.append(
             Word(
-                start: start, count: word.count, first: first, second: word[1], isBase64: isBase64, holds: holds,
+                start: place.lowerBound, count: word.count, first: first, second: word[1], isBase64: isBase64,
+                holds: holds,
                 next: max(0, beginnings[Int(first)])))
         beginnings[Int(first)] = Int16(clamping: list.count)
         return true
     }
 
     /// The symbols that the secret alone decides, where `offset` octets stand before it in their group of three.
-    private mutating func appendBase64(of secret: UnsafeRawBufferPointer, behind offset: Int, _ isURL: Bool) {
-        let first = offset == 0 ? 0 : offset + 1
-        let end = (offset + secret.count) * 8 / 6
-        for symbol in first..<end {
-            let bit = symbol * 6 - offset * 8
-            let octet = bit / 8
-            let next = octet + 1 < secret.count ? secret[octet + 1] : 0
-            let pair = UInt16(secret[octet]) << 8 | UInt16(next)
-            append(Self.symbol(UInt8(truncatingIfNeeded: pair >> UInt16(10 - bit % 8) & 63), isURL))
+    private mutating func appendBase64(
+        of secret: UnsafeRawBufferPointer, behind offset: Int, _ symbols: borrowing Span<UInt8>
+    ) {
+        // Bits that wait for their symbol. The first symbol has some of the octets before, too.
+        var bits = 2 * offset
+        var isDecided = offset == 0
+        var waiting: UInt32 = 0
+        for octet in secret {
+            waiting = waiting << 8 | UInt32(octet)
+            bits &+= 8
+            while bits >= 6 {
+                bits &-= 6
+                if isDecided { append(symbols[Int(waiting >> UInt32(bits) & 63)]) }
+                isDecided = true
+            }
         }
     }
 
-    private static func symbol(_ value: UInt8, _ isURL: Bool) -> UInt8 {
-        switch value {
-        case 0..<26: UInt8(ascii: "A") + value
-        case 26..<52: UInt8(ascii: "a") + value - 26
-        case 52..<62: UInt8(ascii: "0") + value - 52
-        case 62: isURL ? UInt8(ascii: "-") : UInt8(ascii: "+")
-        default: isURL ? UInt8(ascii: "_") : UInt8(ascii: "/")
+    private static let alphabet: [UInt8] = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+    /// - Returns: false where the text is the same in both alphabets.
+    private mutating func appendInAlphabetOfURLs(_ text: Range<Int>) -> Bool {
+        let text = UnsafeRawBufferPointer(rebasing: octets[text])
+        guard text.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") }) else { return false }
+        for symbol in text {
+            switch symbol {
+            case UInt8(ascii: "+"): append(UInt8(ascii: "-"))
+            case UInt8(ascii: "/"): append(UInt8(ascii: "_"))
+            default: append(symbol)
+            }
         }
+        return true
     }
 
     private mutating func append(_ octet: UInt8) {
