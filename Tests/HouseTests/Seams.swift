@@ -72,6 +72,8 @@ enum Seams {
             ["clock_gettime(", "pthread_cond_timedwait("], "how long somebody waits for the store's thread"),
         "Sources/Configuration/Secrets/BoundedCommand.swift": Implementation(
             ["posix_spawn(", "poll(", "SystemTime()"], "runs the program of a secret, on the thread of blocking work"),
+        "Sources/Configuration/Secrets/ProgramEnclosure.swift": Implementation(
+            ["WorkerThread("], "a thread for each program, since a restriction of it is for good"),
         "Sources/TLS/Connections/StapledAnswer.swift": Implementation(
             ["SystemTime()"], "called by OpenSSL, which judges certificates by the wall clock itself"),
         "Sources/TLS/Connections/TLSConnection.swift": Implementation(

@@ -1,6 +1,8 @@
-"""Programs that bring credentials, as a test writes them: shell scripts that keep a line for each run."""
+"""Programs that bring credentials, as a test writes them: shell scripts that report each run to the test, since they can write nowhere."""
 
 import json
+import socket
+import threading
 import time
 
 
@@ -12,13 +14,42 @@ def at(seconds):
 class Bringer:
     """A script in the gateway's folder. `answer` may be changed while the gateway runs: it stands in a file beside the script.
 
-    - more: lines of the shell that run before the answer is written."""
+    - more: lines of the shell that run before the answer is written. Descriptor 3 is the test's: what is written there stands in `heard`."""
 
     def __init__(self, gateway, answer="", more="", name="bring"):
-        self.path, self.told, self.ran = (gateway.folder / f"{name}{end}" for end in ("", ".json", ".runs"))
+        self.path, self.told = (gateway.folder / f"{name}{end}" for end in ("", ".json"))
+        self.runs, self.heard = 0, b""
+        self.socket = socket.create_server(("127.0.0.1", 0))
         self.answers(answer)
-        self.path.write_text(f"#!/bin/sh\necho $$ >> {self.ran}\n{more}\ncat {self.told}\n")
+        # Nothing goes on before the run is counted, and nothing is answered before all was heard.
+        self.path.write_text(f"""#!/bin/bash
+exec 3<>/dev/tcp/127.0.0.1/{self.socket.getsockname()[1]}
+read -u 3 line || exit 9
+{more}
+printf '\\0' >&3
+read -u 3 line || exit 9
+cat {self.told}
+""")
         self.path.chmod(0o700)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            run, _ = self.socket.accept()
+            threading.Thread(target=self.hear, args=(run,), daemon=True).start()
+
+    def hear(self, run):
+        with run:
+            self.runs += 1
+            run.sendall(b"counted\n")
+            heard = b""
+            while not heard.endswith(b"\0"):
+                piece = run.recv(65536)
+                if not piece:
+                    return
+                heard += piece
+            self.heard += heard[:-1]
+            run.sendall(b"heard\n")
 
     def answers(self, answer):
         if isinstance(answer, dict):
@@ -27,10 +58,6 @@ class Bringer:
         beside = self.told.with_suffix(".new")
         beside.write_bytes(answer if isinstance(answer, bytes) else answer.encode())
         beside.rename(self.told)
-
-    @property
-    def runs(self):
-        return len(self.ran.read_text().splitlines()) if self.ran.exists() else 0
 
     def block(self, **changes):
         return {"program": {"command": [str(self.path)], **changes}}

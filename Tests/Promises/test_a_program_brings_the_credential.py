@@ -3,7 +3,9 @@ writes is told."""
 
 import base64
 import json
+import pathlib
 import subprocess
+import sys
 import time
 
 import pytest
@@ -57,15 +59,13 @@ def test_each_form_goes_out_as_its_maker_means_it(gateway, form):
 
 def test_a_program_gets_what_its_maker_says_and_nothing_of_ours(gateway, monkeypatch):
     monkeypatch.setenv("CARDEA_TEST_SECRET", "not-for-programs")
-    told = gateway.folder / "told"
-    more = f"{{ echo \"$#:$1\"; cat; echo; /usr/bin/env; }} > {told}"
-    program = Bringer(gateway, FORMS["docker"][1], more)
+    program = Bringer(gateway, FORMS["docker"][1], '{ echo "$#:$1"; cat; echo; /usr/bin/env; } >&3')
     block = program.block(format="docker", server="registry.example.com", environment={"HOME": str(gateway.folder), "LANG": "C"})
     block["program"]["command"].append('{"an": "argument"}')
     with Scripted(echo) as upstream:
         identified(gateway, upstream, block).start()
         assert gateway.get("/").status == 200
-    first, server, *variables = told.read_text().split("\n")
+    first, server, *variables = program.heard.decode().split("\n")
     assert (first, server) == ('1:{"an": "argument"}', "registry.example.com")
     given = dict(line.split("=", 1) for line in variables if line)
     # What a shell adds for itself.
@@ -74,12 +74,11 @@ def test_a_program_gets_what_its_maker_says_and_nothing_of_ours(gateway, monkeyp
 
 
 def test_a_plug_in_of_kubectl_learns_what_is_wanted(gateway):
-    told = gateway.folder / "told"
-    program = Bringer(gateway, exec_credential(token=SECRET), f'echo "$KUBERNETES_EXEC_INFO" > {told}; cat >> {told}')
+    program = Bringer(gateway, exec_credential(token=SECRET), 'echo "$KUBERNETES_EXEC_INFO" >&3; cat >&3')
     with Scripted(echo) as upstream:
         identified(gateway, upstream, program.block(format="kubernetes")).start()
         assert gateway.get("/").status == 200
-    asked = json.loads(told.read_text())
+    asked = json.loads(program.heard)
     assert (asked["apiVersion"], asked["kind"]) == ("client.authentication.k8s.io/v1", "ExecCredential")
     assert asked["spec"] == {"interactive": False}
 
@@ -243,6 +242,53 @@ def test_a_program_that_hangs_delays_no_other(gateway):
             eventually(lambda: slow.runs == 1, what="the slow program running")
             assert gateway.get("/quick").status == 200
             assert slow.runs == 1 and quick.runs == 1
+
+
+def test_a_program_that_has_left_its_group_is_killed_all_the_same(gateway):
+    """It closes its output, too, so that nothing is left to wait for but its end."""
+    program = gateway.folder / "away"
+    program.write_text(f"#!{sys.executable} -IS\nimport os, time\nos.setpgid(0, os.getpgid(os.getppid()))\nos.close(1)\ntime.sleep(600)\n")
+    program.chmod(0o700)
+    block = {"program": {"command": [str(program)], "timeout": "1s", "environment": {"HOME": sys.prefix}}}
+    with Scripted(echo) as upstream:
+        identified(gateway, upstream, block).start()
+        found = gateway.get("/")
+        assert found.status == 503 and "took too long" in found.problem["detail"], found
+
+
+def test_a_program_ends_with_the_gateway(gateway):
+    program = Bringer(gateway, "", "echo $$ >&3; printf '\\0' >&3; exec sleep 600")
+    with Scripted(echo) as upstream:
+        identified(gateway, upstream, program.block()).start()
+        with gateway.raw() as caller:
+            caller.send(f"GET / HTTP/1.1\r\nHost: {gateway.listen}\r\n\r\n".encode())
+            eventually(lambda: program.heard, what="the program running")
+        gateway.stop()
+        eventually(lambda: not pathlib.Path(f"/proc/{int(program.heard)}").exists(), what="its end")
+
+
+def test_a_program_sees_its_own_files_and_no_others(gateway, tmp_path_factory):
+    """Beside its own folder: a secret of another identity, the configuration, the store, and a place that the gateway writes to."""
+    own, other = tmp_path_factory.mktemp("own"), tmp_path_factory.mktemp("other")
+    (other / "secret").write_text(SECRET)
+    (other / "secret").chmod(0o600)
+    places = [other / "secret", gateway.file, gateway.store]
+    program = Bringer(gateway, {"token": SECRET, "expires_in": 600}, "".join(
+        f"(cat {place} >/dev/null && echo read {place}) 2>/dev/null >&3\n" for place in places)
+        + f"(echo > {gateway.folder}/written && echo written) 2>/dev/null >&3\ncat $0 >/dev/null && echo own >&3")
+    program.told.rename(own / "told")
+    program.path.write_text(program.path.read_text().replace(str(program.told), f"{own}/told"))
+    path = program.path.rename(own / "bring")
+    gateway.secrets.append(SECRET)
+    with Scripted(echo) as upstream:
+        identified(gateway, upstream, {"program": {"command": [str(path)]}}, sandbox="on")
+        gateway.config["identities"]["other"] = {"static": {"value": f"file:{other}/secret"}}
+        gateway.config["routes"].insert(0, gateway.route("other", upstream.address) | {"match": {"path": "/other/"}})
+        gateway.start()
+        if not any("sandbox entered" in json.dumps(event) for event in gateway.events()):
+            pytest.skip("the kernel has no Landlock")
+        assert (gateway.get("/other/").status, gateway.get("/").status) == (200, 200)
+        assert program.heard == b"own\n", program.heard
 
 
 def test_inside_the_sandbox_a_program_reads_what_is_named(gateway, tmp_path_factory):

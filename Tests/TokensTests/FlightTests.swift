@@ -69,6 +69,17 @@ import Testing
         #expect(bench.land(1, at: 41) == ["discard #1"])
     }
 
+    /// A program may take longer than callers wait three times: another run beside it would not be quicker.
+    @Test func rule1_AFlightThatHasItsOwnTimeIsNotAbandonedBefore() {
+        var policy = AccessTokenPolicy(persist: false)
+        policy.flightTime = .seconds(62)
+        var bench = Bench(policy)
+        _ = bench.miss(0, at: 0)
+        _ = bench.tick(at: 10)
+        #expect(bench.tick(at: 61) == [])
+        #expect(bench.tick(at: 62) == ["abandon #1", "report acquisition failed timedOut"])
+    }
+
     // MARK: - Rule 4 (docs/design/tokens.md#rule-4) (docs/design/tokens.md#rule-4)
 
     @Test func rule4_CommitComesBeforePublication() {
@@ -222,6 +233,19 @@ import Testing
         #expect(bench.miss(1, at: 100).contains { $0.hasPrefix("fly #3") })
         _ = bench.machine.failed(bench.token(3, secretVersion: 3), .credentialRejected, at: .seconds(101))
         #expect(bench.machine.blocked == .credentialRejected)
+    }
+
+    /// What signs with the secret itself must not go on with the old one.
+    @Test func aTokenThatHoldsASecretIsRenewedWhenThatChanges() {
+        var policy = AccessTokenPolicy(persist: false)
+        policy.holdsSecrets = true
+        var bench = Bench.warm(policy)
+        #expect(lines(bench.machine.secretChanged(to: 2, at: .seconds(1))) == ["fly #1 refreshAhead"])
+        // The flight has read the next one already, or will.
+        #expect(lines(bench.machine.secretChanged(to: 3, at: .seconds(2))) == [])
+        policy.holdsSecrets = false
+        bench = Bench.warm(policy)
+        #expect(lines(bench.machine.secretChanged(to: 2, at: .seconds(1))) == [])
     }
 
     /// A flight reads its secrets after it has begun. What it read is what was refused, whatever stood there at its beginning.

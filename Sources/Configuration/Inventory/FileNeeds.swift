@@ -102,12 +102,18 @@ public struct FileNeeds: Sendable, Equatable {
         for path in texts.flatMap({ NamedPaths($0).paths }) { add(path, .read) }
     }
 
-    /// The resolver, name services, certificate authorities, time zones, libraries that are loaded late, and facts of the process.
-    mutating func addSystem(environment: (String) -> String?) {
+    /// The resolver, name services, certificate authorities, time zones and libraries that are loaded late.
+    mutating func addSystem() {
         for path in Self.systemFiles { add(file: path) }
         for path in Self.systemFolders { add(path, .read) }
         if Self.isReplacedInPlace("/etc/resolv.conf") { add("/etc", .read) }
         add("/dev/null", [.read, .write])
+    }
+
+    /// The system with what the environment says of it, and facts of the process.
+    mutating func addSystem(environment: (String) -> String?) {
+        addSystem()
+        add("/proc/self", .read)
         // Threads take their names there. It opens nothing: ptrace(2) decides who may do what with this process, as it does outside.
         add("/proc/self/task", [.read, .write])
         if let file = environment("SSL_CERT_FILE"), !file.isEmpty { add(file: file) }
@@ -123,7 +129,7 @@ public struct FileNeeds: Sendable, Equatable {
         "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates",
         "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/etc/crypto-policies",
         "/usr/share/crypto-policies", "/usr/share/zoneinfo", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib",
-        "/lib64", "/sys/fs/cgroup", "/proc/self",
+        "/lib64", "/sys/fs/cgroup",
     ]
     /// Where programs, their interpreters and their libraries are.
     private static let programs = ["/usr", "/bin", "/sbin", "/lib", "/lib64"]
@@ -143,6 +149,15 @@ public struct FileNeeds: Sendable, Equatable {
     }
 
     private static func resolved(_ path: String) -> String { FilePlace.resolved(path) ?? path }
+}
+
+extension FileNeeds {
+    /// The needs of one program that brings a credential: it has no part in the rest of the configuration.
+    public init(of program: ProgramCall) {
+        self.init()
+        addSystem()
+        add(program: program.path, given: program.arguments + program.environment.values)
+    }
 }
 
 extension Configuration {

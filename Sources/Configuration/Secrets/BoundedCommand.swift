@@ -10,8 +10,20 @@ enum BoundedCommand {
         var reason: String
     }
 
-    /// Started and not reaped yet.
-    fileprivate static let children = Mutex<Set<pid_t>>([])
+    /// The programs that this process has started.
+    fileprivate struct Children {
+        /// Not reaped yet, by the thread that waits for its end.
+        var running: Set<pid_t> = []
+        /// Killed, and not ended a while later, as what waits for a dead file server: nobody waits for them any more.
+        var abandoned: Set<pid_t> = []
+        /// Threads that start one: its number is not known yet, and it may have ended already.
+        var starting = 0
+    }
+
+    fileprivate static let children = Mutex(Children())
+
+    /// Nanoseconds that a program has to be gone after it was killed.
+    static let deathPatience: Int64 = 1_000_000_000
 
     /// - Parameters:
     ///   - input: the program's standard input, which ends behind it; at most `ProgramCall.longestInput` bytes.
@@ -24,6 +36,7 @@ enum BoundedCommand {
         var ends: [Int32] = [-1, -1]
         guard cyaml_pipe(&ends) == 0 else { throw Fault(reason: FileReader.lastFault()) }
         defer { close(ends[0]) }
+        let deadline = now() + time
         let process: pid_t
         do {
             defer { close(ends[1]) }
@@ -31,13 +44,13 @@ enum BoundedCommand {
             defer { if let source { close(source) } }
             process = try start(path, arguments, environment, input: source, output: ends[1])
         }
-        let deadline = now() + time
         let outcome = Result { () throws(Fault) in try collect(ends[0], bound: bound, deadline: deadline) }
-        if case .failure = outcome { kill(-process, SIGKILL) }
-        let status = try wait(process, deadline: deadline)
+        if case .failure = outcome { end(process) }
+        let (status, wasKilled) = try wait(process, deadline: deadline)
         var output = try outcome.get()
         guard status == 0 else {
             output.wipe()
+            if wasKilled { throw tooLong }
             throw Fault(reason: status & 0x7f == 0 ? "ended with status \(status >> 8 & 0xff)" : "was killed")
         }
         return output
@@ -97,17 +110,31 @@ enum BoundedCommand {
         defer { for entry in own { free(entry) } }
         own.append(nil)
         var process: pid_t = 0
-        // Known before anybody can find it dead: the process that we may be the init of reaps what it does not know.
-        let code = children.withLock { children in
-            let code =
-                environment == nil
-                ? posix_spawn(&process, path, &actions, &attributes, words, environ)
-                : posix_spawn(&process, path, &actions, &attributes, words, own)
-            if code == 0 { children.insert(process) }
-            return code
+        // Not under the lock: the file may be on a server that does not answer.
+        children.withLock { children in
+            children.starting += 1
+            // Whoever was left behind may be gone by now.
+            children.abandoned = children.abandoned.filter { waitpid($0, nil, WNOHANG) == 0 }
+        }
+        let code =
+            environment == nil
+            ? posix_spawn(&process, path, &actions, &attributes, words, environ)
+            : posix_spawn(&process, path, &actions, &attributes, words, own)
+        children.withLock { children in
+            children.starting -= 1
+            guard code == 0 else { return }
+            children.running.insert(process)
+            // As the first process of a container, another thread reaps what is left behind, so that its number is free again.
+            children.abandoned.remove(process)
         }
         guard code == 0 else { throw Fault(reason: String(cString: strerror(code))) }
         return process
+    }
+
+    /// The program with its children, and by itself where it has left their group. It is not reaped yet, so its number is nobody else's.
+    fileprivate static func end(_ process: pid_t) {
+        kill(-process, SIGKILL)
+        kill(process, SIGKILL)
     }
 
     private static func collect(_ file: Int32, bound: Int, deadline: Int64) throws(Fault) -> [UInt8] {
@@ -116,7 +143,7 @@ enum BoundedCommand {
         while filled < bytes.count {
             var poll = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
             let left = deadline - now()
-            guard left > 0 else { throw Fault(reason: "took too long") }
+            guard left > 0 else { throw tooLong }
             let ready = Glibc.poll(&poll, 1, Int32(clamping: left / 1_000_000 + 1))
             if ready < 0 && errno != EINTR { throw Fault(reason: FileReader.lastFault()) }
             guard ready > 0 else { continue }
@@ -133,16 +160,33 @@ enum BoundedCommand {
         throw Fault(reason: "wrote more than 64 KiB")
     }
 
-    private static func wait(_ process: pid_t, deadline: Int64) throws(Fault) -> Int32 {
+    private static var tooLong: Fault { Fault(reason: "took too long") }
+
+    /// - Returns: the status as wait(2) tells it, and whether the program was killed since its time was over.
+    private static func wait(_ process: pid_t, deadline: Int64) throws(Fault) -> (status: Int32, wasKilled: Bool) {
         var status: Int32 = 0
+        var killedAt: Int64?
         while true {
             let ended = waitpid(process, &status, WNOHANG)
             if ended == process {
-                _ = children.withLock { $0.remove(process) }
-                return status
+                _ = children.withLock { $0.running.remove(process) }
+                return (status, killedAt != nil)
             }
             if ended < 0 && errno != EINTR { throw Fault(reason: FileReader.lastFault()) }
-            if now() >= deadline { kill(-process, SIGKILL) }
+            let now = now()
+            if now >= deadline {
+                end(process)
+                let first = killedAt ?? now
+                killedAt = first
+                guard now - first < deathPatience else {
+                    // The thread is for others from here on.
+                    children.withLock { children in
+                        children.running.remove(process)
+                        children.abandoned.insert(process)
+                    }
+                    throw tooLong
+                }
+            }
             // The command closed its output and lives on: rare, so a coarse look is enough.
             _ = Glibc.poll(nil, 0, 5)
         }
@@ -151,6 +195,14 @@ enum BoundedCommand {
     private static func now() -> Int64 { Int64(SystemTime().sinceBoot()) }
 }
 
-/// Whether the process is the program of a secret, whose end another thread waits for: for whoever reaps as the first process of a
-/// container.
-public func isSecretProgram(_ process: Int32) -> Bool { BoundedCommand.children.withLock { $0.contains(process) } }
+/// Whether the process is, or may be, a program whose end another thread waits for: for whoever reaps as the first process of a container.
+public func isAwaitedProgram(_ process: Int32) -> Bool {
+    BoundedCommand.children.withLock { $0.starting > 0 || $0.running.contains(process) }
+}
+
+/// Kills every program that runs: the process ends, and nobody would be there for what they write.
+public func endPrograms() {
+    BoundedCommand.children.withLock { children in
+        for process in children.running { BoundedCommand.end(process) }
+    }
+}

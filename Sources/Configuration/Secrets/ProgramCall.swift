@@ -38,6 +38,9 @@ public struct ProgramCall: Sendable, Hashable {
         Self.ownEnvironment.merging(environment) { $1 }.map { "\($0.key)=\($0.value)" }.sorted()
     }
 
+    /// Nanoseconds from the order to run it until its end is known, where no other program is before it.
+    public var longestRun: Int64 { time + 2 * BoundedCommand.deathPatience }
+
     /// Runs the program; blocks.
     ///
     /// - Returns: its standard output, at most 64 KiB.
@@ -45,9 +48,11 @@ public struct ProgramCall: Sendable, Hashable {
     public func run() throws(SecretFault) -> SecretBytes {
         var output: [UInt8]
         do {
-            output = try BoundedCommand.output(
-                of: path, arguments, input: input, environment: environmentEntries, bound: SecretBound.bytes, time: time
-            )
+            output = try ProgramEnclosure.run(self) { () throws(BoundedCommand.Fault) in
+                try BoundedCommand.output(
+                    of: path, arguments, input: input, environment: environmentEntries, bound: SecretBound.bytes,
+                    time: time)
+            }
         } catch {
             throw SecretFault(description: "\(path): \(error.reason)", isOfThisUser: true)
         }

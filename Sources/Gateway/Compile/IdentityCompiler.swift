@@ -134,6 +134,8 @@ struct IdentityCompiler {
             }
         access.negativeFor = UInt64(clamping: token.negativeFor.wholeNanoseconds)
         access.acquireTimeout = UInt64(clamping: token.acquireTimeout.wholeNanoseconds)
+        access.holdsSecrets = traits.holdsSecrets
+        if let program = identity.scheme.program { access.flightTime = UInt64(clamping: program.longestRun) }
         access.canRegrant = traits.kind == .proactive || traits.kind == .challengeDriven
         access.persist = persists && token.persist && traits.keepsTokens && access.canRegrant
         access.needsChallenge = traits.kind == .challengeDriven && identity.scheme.probe == nil

@@ -22,7 +22,10 @@ enum InternetTime {
         guard (1...12).contains(numbers[1]), (1...31).contains(numbers[2]), numbers[3] < 25, numbers[4] < 60,
             numbers[5] < 61, let offset = offset(text[pattern.count...])
         else { return nil }
-        let days = CivilDate(year: Int(numbers[0]), month: Int(numbers[1]), day: Int(numbers[2])).daysSince1970
+        let (year, month) = (Int(numbers[0]), Int(numbers[1]))
+        let days = CivilDate(year: year, month: month, day: Int(numbers[2])).daysSince1970
+        let nextMonth = CivilDate(year: month == 12 ? year + 1 : year, month: month % 12 + 1, day: 1).daysSince1970
+        guard days < nextMonth else { return nil }
         // Four digits of a year and two of all else: no sum is near the end of 64 bits.
         return Int64(days) * 86_400 + numbers[3] * 3600 + numbers[4] * 60 + numbers[5] - offset
     }

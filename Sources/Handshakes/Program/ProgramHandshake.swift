@@ -28,6 +28,8 @@ struct ProgramHandshake: Handshake {
         var grant = AccessGrant(
             token: found.token, tokenType: "Bearer", lifetime: found.lifetime, sentAt: run.startedAt)
         if found.lifetime == nil, let times = JWTTimes(found.token), let expires = times.expires {
+            // Where it says when it was made, a clock that differs from ours is reckoned with.
+            guard times.issued != nil || expires > run.begun else { throw ProgramAnswer.invalid("its token is over") }
             grant.statedTimes = (times.issued, expires)
         }
         return grant
@@ -48,9 +50,11 @@ struct ProgramRun {
     let answer: ProgramAnswer
     /// Nanoseconds of CLOCK_BOOTTIME.
     let startedAt: UInt64
+    /// Seconds since 1970.
+    let begun: Int64
 
     init(_ environment: any GrantEnvironment, _ world: GrantWorld) async throws(GrantFailure) {
-        let begun = world.wallSeconds
+        begun = world.wallSeconds
         startedAt = await environment.now()
         answer = try ProgramAnswer(try await environment.programAnswer(), begun: begun)
     }

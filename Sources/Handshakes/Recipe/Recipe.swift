@@ -162,6 +162,8 @@ struct RecipeTake: Sendable, Equatable {
 
     /// The value with this name says how long the others are good: seconds, or a duration with its unit.
     static let lifetime = "lifetime"
+
+    var isXML: Bool { if case .xml = source { true } else { false } }
 }
 
 /// A template under a name: a header, a member of a form, a signed value.

@@ -50,7 +50,7 @@ struct RecipeScheme: Scheme {
 
     func check(_ configuration: Configuration, of identity: Identity, _ findings: Findings) {
         let takes = recipe.steps.flatMap(\.take) + [recipe.attempts].compactMap(\.self)
-        guard takes.contains(where: { if case .xml = $0.source { true } else { false } }) else { return }
+        guard takes.contains(where: \.isXML) else { return }
         do throws(XMLFault) { try XMLDocument.requireLibrary() } catch {
             findings.warning("identity '\(identity.name)': \(error)", identity.mark)
         }
@@ -71,6 +71,7 @@ struct RecipeScheme: Scheme {
         if step != nil { traits.account = issuer.map { Account(issuer: $0, user: ByteString(recipe.accountName)) } }
         traits.attempts = attempts
         // What a signer needs goes with the token, and a secret of the configuration goes to no store.
+        traits.holdsSecrets = recipe.isSigned && !recipe.secretsToUpstream.isEmpty
         traits.keepsTokens = !recipe.isSigned || recipe.secretsToUpstream.isEmpty
         return traits
     }

@@ -22,6 +22,8 @@ package struct SchemeTraits: Sendable {
     package var issuer: Tokens.Origin?
     /// Whether what is obtained may leave the process at all.
     package var keepsTokens = true
+    /// Values of secrets stand in a token as they were when it was obtained.
+    package var holdsSecrets = false
     /// Tokens and sessions are good only with a key of this gateway's own.
     package var isBoundHere = false
     /// The login cannot be had anew without a person: one who logs in, or who has put a refresh token into the configuration.

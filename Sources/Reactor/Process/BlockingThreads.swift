@@ -10,6 +10,11 @@ public final class BlockingThreads: BlockingWork {
         var waiting: [@Sendable () -> Void] = []
     }
 
+    /// Threads at once.
+    public static let most = 32
+    /// Jobs that may wait for one.
+    public static let capacity = 1024
+
     private let name: String
     private let most: Int
     private let capacity: Int
@@ -19,7 +24,7 @@ public final class BlockingThreads: BlockingWork {
     ///   - name: of each thread; the kernel keeps 15 bytes.
     ///   - most: threads at once.
     ///   - capacity: jobs that may wait for one.
-    public init(name: String, most: Int = 8, capacity: Int = 256) {
+    public init(name: String, most: Int = most, capacity: Int = capacity) {
         self.name = name
         self.most = most
         self.capacity = capacity

@@ -233,10 +233,12 @@ extension AccessTokenMachine {
         return settle(start(.startup, at: now), at: now)
     }
 
-    /// A new secret value lifts quarantine and negative; it purges nothing.
+    /// A new secret value lifts quarantine and negative; it purges nothing. A token that holds the old one is served until the next one is there.
     public mutating func secretChanged(to version: UInt64, at now: Instant) -> [Action] {
         standing.secretVersion = version
-        return settle(clearRefusals(at: now), at: now)
+        let actions = clearRefusals(at: now)
+        guard policy.holdsSecrets, mayRenew(at: now) else { return settle(actions, at: now) }
+        return settle(actions + start(.refreshAhead, at: now), at: now)
     }
 
     /// No flight starts from now on, whatever asks; one that is under way ends as it would. What is held is served.

@@ -85,8 +85,9 @@ extension AccessTokenMachine {
             level: demand.level,
             scopes: asked, owed: answersChallenge ? asked : [], answersChallenge: answersChallenge, startedAt: now,
             waitersUntil: now.saturatingAdd(policy.acquireTimeout),
-            abandonedAt: now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
-                .saturatingAdd(policy.acquireTimeout))
+            abandonedAt: max(
+                now.saturatingAdd(policy.acquireTimeout).saturatingAdd(policy.acquireTimeout)
+                    .saturatingAdd(policy.acquireTimeout), now.saturatingAdd(policy.flightTime)))
         self.flight = flight
         return [.startFlight(flight)]
     }

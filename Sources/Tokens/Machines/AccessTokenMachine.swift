@@ -215,6 +215,10 @@ public struct AccessTokenPolicy: Equatable, Sendable {
     public var negativeFor: Nanoseconds
     /// `acquire_timeout`: how long a caller waits for a flight, in nanoseconds.
     public var acquireTimeout: Nanoseconds
+    /// How long a flight may take where what it asks has a time of its own, in nanoseconds; three times `acquireTimeout` where that is longer.
+    public var flightTime: Nanoseconds = 0
+    /// Values of secrets stand in a token as they were when it was obtained: a changed one is renewed at once.
+    public var holdsSecrets = false
     /// `persist`: whether the store keeps the access token.
     public var persist: Bool
     /// `startup: wait | required`: renewed by timer, not only by use.

@@ -60,7 +60,9 @@ enum ValueWords {
         case .duration(let least):
             "a duration with its unit: `ms`, `s`, `m`, `h` or `d`"
                 + (least == .zero
-                    ? "" : "; at least \(least == .milliseconds(1) ? "`1ms`" : "`\(least.components.seconds)s`")")
+                    ? ""
+                    : least < .seconds(1)
+                        ? "; at least `\(least / .milliseconds(1))ms`" : "; at least `\(least.components.seconds)s`")
         case .size: "a size with its unit: `B`, `KiB`, `MiB` or `GiB`"
         case .secret: "a secret reference: `file:`, `env:`, `credential:` or `exec:`"
         case .list(let item): "a list, each item \(words(item, link))"

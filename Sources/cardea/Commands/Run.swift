@@ -150,6 +150,7 @@ struct Run: ParsableCommand {
         confined?.forget()
         gateway.exportLastSpans(within: Self.lastSpans)
         gateway.close()
+        endPrograms()
         events.info("stopped")
         log.stop()
         // The loops' threads still run; nothing of theirs is left to save, but what they touch must stay until the process ends.

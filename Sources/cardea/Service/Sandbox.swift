@@ -39,6 +39,12 @@ struct Sandbox {
                     "sandbox: not allowed", [LogField("path", .name(path)), LogField("errno", .code(Int(code)))])
             }
             events.info("sandbox entered", [LogField("landlock", .count(Int64(version)))])
+            ProgramEnclosure.begin { program in
+                do throws(Landlock.Fault) {
+                    _ = try Landlock.enforce(rules(of: FileNeeds(of: program).present)) { _, _ in }
+                    return true
+                } catch { return false }
+            }
             if present.rights.values.contains(where: { $0.contains(.execute) }) {
                 // Their own errors are thrown away: who looks for the reason of one finds it here.
                 events.info("programs of exec: run inside the sandbox; one that needs other files wants sandbox: off")

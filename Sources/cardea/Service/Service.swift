@@ -196,15 +196,17 @@ struct Service {
     /// - Returns: whether the program was among them.
     private mutating func reap() -> Bool {
         var isOver = false
-        while let process = ChildProcess.nextEnded() {
-            // Its end is somebody else's to see; whoever stands behind it is found with the next signal.
-            if isSecretProgram(process) { break }
-            var end: Int32 = 0
-            guard waitpid(process, &end, WNOHANG) == process, process == child?.process else { continue }
+        var end: Int32 = 0
+        // First, and by its number: whatever else has ended must not stand before it.
+        if let process = child?.process, waitpid(process, &end, WNOHANG) == process {
             status = ChildProcess.exitStatus(end)
             events.info("program ended", [LogField("status", .code(Int(status)))])
             child = nil
             isOver = true
+        }
+        // Of a program that brings a credential, the end is another thread's to see; what stands behind it is found with the next signal.
+        while let process = ChildProcess.nextEnded(), !isAwaitedProgram(process) {
+            _ = waitpid(process, &end, WNOHANG)
         }
         return isOver
     }
