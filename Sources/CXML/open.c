@@ -25,6 +25,7 @@ int cxml_open(const char *soname, struct cxml_calls *calls, char *told, size_t r
         {"xmlTextReaderConstLocalName", (void **)&calls->local_name},
         {"xmlTextReaderConstValue", (void **)&calls->value},
         {"xmlTextReaderMoveToNextAttribute", (void **)&calls->next_attribute},
+        {"xmlTextReaderIsNamespaceDecl", (void **)&calls->is_namespace},
         {"xmlTextReaderMoveToElement", (void **)&calls->move_to_element},
     };
     for (size_t index = 0; index < sizeof wanted / sizeof wanted[0]; index++) {

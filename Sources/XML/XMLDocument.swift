@@ -79,6 +79,7 @@ public struct XMLDocument: Sendable {
                 let isEmpty = calls.is_empty_element(reader) == 1
                 var element = Element(name: Self.octets(calls.local_name(reader)), parent: open.last ?? -1)
                 while calls.next_attribute(reader) == 1 {
+                    if calls.is_namespace(reader) == 1 { continue }
                     guard element.attributes.count < Self.deepest * 8 else {
                         throw XMLFault("XML with too many attributes")
                     }

@@ -16,6 +16,7 @@ struct cxml_calls {
     const unsigned char *(*local_name)(void *reader);
     const unsigned char *(*value)(void *reader);
     int (*next_attribute)(void *reader);
+    int (*is_namespace)(void *reader);
     int (*move_to_element)(void *reader);
 };
 

@@ -16,7 +16,7 @@ struct RecipeAnswer {
 
     /// - Parameter takes: the values that will be asked for.
     init(_ answer: IssuerAnswer, for takes: [RecipeTake] = []) {
-        let isXML = takes.contains { if case .xml = $0.source { true } else { false } }
+        let isXML = takes.contains(where: \.isXML)
         document = isXML ? Result { () throws(XMLFault) in try XMLDocument(answer.body) } : nil
         status = answer.status
         fields = answer.headers.map { (Array($0.name.utf8), Array($0.value.utf8)) }
@@ -69,7 +69,12 @@ extension RecipeAnswer {
 
     private func source(_ take: RecipeTake) throws(Fault) -> [UInt8]? {
         switch take.source {
-        case .header(let name): return self[field: name]
+        case .header(let name):
+            // Which of two was meant must not be a matter of luck.
+            guard Set(fields.filter { $0.name.matches(name) }.map { Self.trimmed($0.value) }).count <= 1 else {
+                throw Fault("'\(take.name)': two values of \(name)")
+            }
+            return self[field: name]
         case .cookie(let name): return cookie(name)
         case .json(let pointer):
             do throws(JSONTree.Fault) {
@@ -83,7 +88,9 @@ extension RecipeAnswer {
             }
         case .form(let name):
             guard body.isUTF8 else { throw Fault("'\(take.name)': a body that is no form") }
-            let found = FormMembers.values(of: name, in: body)
+            // Some servers end every body with a line's end.
+            let form = body.dropLast(body.reversed().prefix { $0 == 0x0D || $0 == 0x0A }.count)
+            let found = FormMembers.values(of: name, in: Array(form))
             guard found.count <= 1 else { throw Fault("'\(take.name)': a form with a duplicate member") }
             return found.first
         case .xml(let path):
@@ -102,7 +109,11 @@ extension RecipeAnswer {
     /// The first value of a field, blanks around it removed.
     subscript(field name: String) -> [UInt8]? {
         guard let value = fields.first(where: { $0.name.matches(name) })?.value else { return nil }
-        return Array(Array(value.drop(while: \.isBlank)).reversed().drop(while: \.isBlank).reversed())
+        return Self.trimmed(value)
+    }
+
+    private static func trimmed(_ value: [UInt8]) -> [UInt8] {
+        Array(Array(value.drop(while: \.isBlank)).reversed().drop(while: \.isBlank).reversed())
     }
 
     /// The last cookie of the name wins, as in a browser (RFC 6265 §5.3). An empty one takes it away.

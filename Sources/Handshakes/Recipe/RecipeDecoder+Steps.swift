@@ -256,8 +256,10 @@ extension RecipeDecoder {
             scope.names["sign.\(entry.key)"] = .signed(entry.key)
             scope.withheld["sign.\(entry.key)"] = nil
             if value.isRaw(scope.raw) { scope.raw.insert(entry.key) }
+            if value.shows(scope.received, where: \.isReceived) { scope.received.insert(entry.key) }
         }
         scope.allowsRaw = false
+        scope.isFieldValue = true
         fieldScope = scope
         return values
     }

@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Numbers
 internal import Octets
+internal import XML
 
 /// A request of a recipe: render, book, send, judge, take.
 extension RecipeRun {
@@ -24,6 +25,10 @@ extension RecipeRun {
         var line = RunTrace.Step(
             name: step.name, layer: step.layer.rawValue, request: "\(step.method) \(step.origin)\(step.target)",
             status: nil, duration: 0, taken: [], outcome: "")
+        // Before the attempt is booked, too: nobody could tell what became of one whose answer cannot be read.
+        if (step.take + [recipe.attempts].compactMap(\.self)).contains(where: \.isXML) {
+            do throws(XMLFault) { try XMLDocument.requireLibrary() } catch { throw .configuration(reason: "\(error)") }
+        }
         if let key = step.attemptKey {
             do throws(GrantFailure) { try await environment.spendAttempt(user: recipe.accountName, secret: key) } catch
             {

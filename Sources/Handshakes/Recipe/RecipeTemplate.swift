@@ -139,13 +139,17 @@ extension RecipeTemplate.Expression {
     }
 
     /// Whether bytes that were received stand in the result as they came.
-    var showsReceived: Bool {
+    /// - Parameters:
+    ///   - signed: the signed values in which such bytes stand.
+    ///   - isMeant: the names of such bytes.
+    func shows(_ signed: Set<String>, where isMeant: (RecipeName) -> Bool) -> Bool {
         pipes.isEmpty
             && terms.contains { term in
                 switch term {
                 case .text: false
-                case .name(let name): name.isReceived
-                case .inner(let expression): expression.showsReceived
+                case .name(.signed(let name)): signed.contains(name)
+                case .name(let name): isMeant(name)
+                case .inner(let expression): expression.shows(signed, where: isMeant)
                 }
             }
     }
@@ -173,6 +177,12 @@ extension RecipeTemplate.Expression {
 }
 
 extension RecipeTemplate {
+    func shows(_ signed: Set<String>, where isMeant: (RecipeName) -> Bool) -> Bool {
+        parts.contains {
+            if case .value(let expression) = $0 { expression.shows(signed, where: isMeant) } else { false }
+        }
+    }
+
     func isRaw(_ raw: Set<String>) -> Bool {
         parts.contains { if case .value(let expression) = $0 { expression.isRaw(raw) } else { false } }
     }
@@ -184,6 +194,16 @@ extension RecipeName {
         switch self {
         case .challenge, .step, .request, .requestHeader, .token: true
         case .secret, .signed, .own, .moment: false
+        }
+    }
+}
+
+extension RecipeName {
+    /// Out of a caller's request, where a caller can write a quote.
+    var isCallers: Bool {
+        switch self {
+        case .request(.url), .request(.path), .request(.query), .requestHeader: true
+        default: false
         }
     }
 }

@@ -12,8 +12,12 @@ struct RecipeScope {
     var allowsRequestHeaders = false
     /// Signed values that are bytes instead of text.
     var raw: Set<String> = []
+    /// Signed values with bytes that were received, as they came.
+    var received: Set<String> = []
     /// Text around received values has no form of its own: each must be encoded by a pipe.
     var isFreeText = false
+    /// The text is a field's value: what a caller sends must not end a quoted string in it (RFC 9110 §5.6.4).
+    var isFieldValue = false
     /// The result may be bytes.
     var allowsRaw = false
 }
@@ -48,6 +52,7 @@ struct RecipeTemplateParser {
     private mutating func template() -> RecipeTemplate {
         var parts: [RecipeTemplate.Part] = []
         var plain: [UInt8] = []
+        var isQuoted = false
         func flush() { if !plain.isEmpty { parts.append(.text(String(decoding: plain, as: UTF8.self))) } }
         guard text.count <= Self.longest else {
             fault("is longer than 16 KiB", at: 0)
@@ -71,12 +76,18 @@ struct RecipeTemplateParser {
                     let expression = try expression()
                     guard take("}") else { throw Fault(reason: "has a '{' that is not closed", offset: begin) }
                     check(expression, from: begin)
+                    if isQuoted, scope.isFieldValue, expression.shows(scope.received, where: \.isCallers) {
+                        fault(
+                            "has a caller's value between quotes, which it could end; say what encodes it: 'json', 'url', 'base64' or 'hex'",
+                            at: begin)
+                    }
                     parts.append(.value(expression))
                 } catch {
                     faults.append(error)
                     recover(from: begin)
                 }
             } else {
+                if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
                 plain.append(byte)
                 at += 1
             }
@@ -95,7 +106,7 @@ struct RecipeTemplateParser {
         if !scope.allowsRaw, expression.isRaw(scope.raw) {
             fault("puts raw bytes into text; end with 'hex', 'base64' or 'base64url'", at: begin)
         }
-        if scope.isFreeText, expression.showsReceived {
+        if scope.isFreeText, expression.shows(scope.received, where: \.isReceived) {
             fault(
                 "puts a received value into free text; say what encodes it: 'json', 'xml', 'url', 'base64' or 'hex'",
                 at: begin)
@@ -123,7 +134,8 @@ struct RecipeTemplateParser {
         while take("|") {
             let start = at
             let pipe = try pipe()
-            if case .jws = pipe, RecipeTemplate.Expression(terms: terms, pipes: pipes).showsReceived {
+            let signed = RecipeTemplate.Expression(terms: terms, pipes: pipes)
+            if case .jws = pipe, signed.shows(scope.received, where: \.isReceived) {
                 fault("signs a received value that is not encoded; write '(… | json)' around it", at: start)
             }
             pipes.append(pipe)

@@ -154,7 +154,10 @@ extension RecipeValues {
         case .requestHeader(let name):
             // Several lines of one field are one list (RFC 9110 §5.3).
             let values = (request?.headers ?? []).filter { Array($0.name.utf8).matches(name) }.map(\.value)
-            return Array(values.joined(separator: ", ").utf8)
+            let value = values.joined(separator: ", ")
+            // The text of octets that are none would be signed, and the octets sent.
+            guard !value.unicodeScalars.contains("\u{FFFD}") else { throw Fault("request.header.\(name) is not UTF-8") }
+            return Array(value.utf8)
         case .own(.identityName): return Array(identity.utf8)
         case .own(.uuid): return UUIDText.version4(entropy)
         case .own(.now): return Array(String(wallSeconds).utf8)

@@ -50,6 +50,23 @@ import Testing
 
     @Test func aSoundSignedOneIsClean() {
         #expect(signed("{a: \"{now | hmac_sha256(secret.key) | hex}\"}", "{value: \"{sign.a}\"}") == [])
+        // A value by another name is as little a caller's to form.
+        let jws = "b: \"{sign.a | jws(secret.key, HS256)}\""
+        let unencoded = "signs a received value that is not encoded; write '(… | json)' around it"
+        for value in ["{request.header.x}", "x {request.header.x}", "{(request.header.x) '!'}"] {
+            #expect(signed("{a: \"\(value)\", \(jws)}", "{value: \"{sign.b}\"}").contains { $0.hasSuffix(unencoded) })
+        }
+        let chain = "a: \"{request.header.x}\", c: \"{sign.a}\", b: \"{sign.c | jws(secret.key, HS256)}\""
+        #expect(signed("{\(chain)}", "{value: \"{sign.b}\"}").contains { $0.hasSuffix(unencoded) })
+        #expect(signed("{a: \"{request.header.x | json}\", \(jws)}", "{value: \"{sign.b}\"}") == [])
+        let quoted = "has a caller's value between quotes, which it could end"
+        for value in ["{request.header.x}", "{request.query}", "{sign.a}"] {
+            let field = "{value: 'A u=\"\(value)\", b=\"c\"'}"
+            #expect(signed("{a: \"{request.header.x}\"}", field).contains { $0.contains(quoted) }, "\(value)")
+        }
+        for value in ["{request.header.x | json}", "{now}", "\" {request.header.x} \"", "{request.method}"] {
+            #expect(signed("{a: x}", "{value: 'A u=\"\(value)\", b=\"c\"'}") == [], "\(value)")
+        }
     }
 
     @Test func whatIsSignedHasBounds() {
