@@ -257,9 +257,15 @@ private func text(_ octets: [UInt8]) -> String { String(decoding: octets, as: UT
         let wish = HTTPSignatureWish(label: "w", components: [.field("x-a"), .field("x-b")], nonce: "n")
         let asked = HTTPSignatureRequest(wish)
         let signature = try sign(
-            headers: [("X-A", "1")], received: [("Signature", "w=:AA==:"), ("signature-input", "w=()")], asked: asked)
-        #expect(input(signature) == #"w=("@method" "@authority" "@path" "@query" "x-a");created=1000;nonce="n""#)
+            headers: [("X-A", "1")], received: [("Signature", "v=:AA==:"), ("signature-input", "v=()")], asked: asked)
+        let own = #"("@method" "@authority" "@path" "@query" "x-a");created=1000;nonce="n""#
+        #expect(input(signature) == "v=(), w=\(own)")
         #expect(signature.answer?.nonce === asked && signature.answer?.count == 1)
+        // The label of a signature that the caller has made stays the caller's.
+        let beside = try sign(
+            headers: [("X-A", "1")], received: [("Signature", "w=:AA==:"), ("signature-input", "w=()")],
+            asked: HTTPSignatureRequest(wish))
+        #expect(input(beside) == "w=(), cardea=\(own)")
     }
 
     /// A request that is sent before the body cannot be held against it.

@@ -175,6 +175,13 @@ def test_signatures_of_the_caller_under_other_labels_pass_untouched(gateway):
         ({"Signature": 'keyId="a",algorithm="hs2019",signature="AAAA"'}, "its own Signature cannot be read"),
         ({"Signature-Input": "sig1=("}, "its own Signature-Input cannot be read"),
         ({"Signature-Input": "a=(), a=()"}, "a key stands twice"),
+        # No verifier could read ours beside these.
+        ({"Signature-Input": "*=()"}, "none of RFC 9421"),
+        ({"Signature": "x=:AAAA:"}, "none of RFC 9421"),
+        ({"Signature-Input": "x=@5", "Signature": "x=:AAAA:"}, "none of RFC 9421"),
+        ({"Signature-Input": "x=();a=@5", "Signature": "x=:AAAA:"}, "none of RFC 9421"),
+        ({"Signature-Input": "x=(a)", "Signature": "x=:AAAA:"}, "none of RFC 9421"),
+        ({"Signature-Input": "x=()", "Signature": "x=tok"}, "none of RFC 9421"),
         ({"Content-Digest": "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"}, "not that of its body"),
         ({"Content-Digest": "sha-256=abc"}, "not that of its body"),
         ({"Content-Digest": "SHA-256=:AAAA:"}, "its Content-Digest cannot be read"),

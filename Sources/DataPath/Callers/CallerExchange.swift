@@ -49,6 +49,7 @@ struct CallerExchange: ~Copyable {
         var concealment: AnswerConcealment?
         var tunnel: CallerConnection.TunnelState?
         var lostAt: UpstreamAddress?
+        var hopIdentifier: UInt64?
     }
 
     @inline(__always) init() {}
@@ -91,6 +92,12 @@ struct CallerExchange: ~Copyable {
     var lostAt: UpstreamAddress? {
         get { rare?.lostAt }
         set { if newValue != nil || rare != nil { rareState().lostAt = newValue } }
+    }
+
+    /// The name of this hop in `Forwarded`, where the request is signed with it (RFC 7239 §6.3).
+    var hopIdentifier: UInt64? {
+        get { rare?.hopIdentifier }
+        set { if newValue != nil || rare != nil { rareState().hopIdentifier = newValue } }
     }
 
     /// A loss of its connection before an answer could be made good by sending the request again.

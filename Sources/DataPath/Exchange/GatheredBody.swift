@@ -5,6 +5,7 @@ internal import TLS
 /// An exception to the law against allocation, for the routes whose identity signs bodies.
 final class GatheredBody {
     private var reader: BodyReader
+    private let function: HashFunction
     private var hash: RunningHash
     /// Where in the caller's block the unread bytes begin.
     private var position: Int
@@ -12,15 +13,18 @@ final class GatheredBody {
     private let start: (reader: BodyReader, position: Int)
     /// The length of the body without its framing.
     private(set) var length: UInt64 = 0
-    /// SHA-256; nil as long as something is missing.
+    /// By `function`; nil as long as something is missing.
     private(set) var digest: [UInt8]?
     /// There are fields behind it, for which a message in chunks alone has room.
     private(set) var hasTrailers = false
 
     static let emptyDigest = sha256([])
 
-    init(_ reader: BodyReader, from position: Int) {
-        guard let hash = RunningHash(.sha256) else { preconditionFailure("SHA-256 not available") }
+    /// - Parameter wanted: the function that a signer will most likely want; SHA-256 for nil, and for one that the system's library lacks.
+    init(_ reader: BodyReader, from position: Int, hashing wanted: HashFunction? = nil) {
+        let function = wanted.flatMap { RunningHash($0) == nil ? nil : $0 } ?? .sha256
+        guard let hash = RunningHash(function) else { preconditionFailure("SHA-256 not available") }
+        self.function = function
         self.hash = hash
         self.reader = reader
         self.position = position
@@ -51,7 +55,7 @@ final class GatheredBody {
     /// - Precondition: the body is whole, and still where it was received.
     /// - Returns: nil where there is no such function here.
     func digest(by function: HashFunction, in block: UnsafeRawBufferPointer) -> [UInt8]? {
-        if function == .sha256 { return digest }
+        if function == self.function { return digest }
         guard var hash = RunningHash(function) else { return nil }
         var (reader, at) = start
         while at < position {

@@ -104,7 +104,8 @@ extension Fault.Kind {
         switch self {
         case .malformedRequest, .incompleteBody: "Correct the caller: the detail in the answer says what is wrong."
         case .unsafePath: "Correct the caller, or set paths: raw on the route if the upstream needs such paths."
-        case .unsignable: "Have the caller send the request plainly, without a signature of its own."
+        case .unsignable:
+            "Have the caller send the request plainly: without a signature, or a digest of its body, that does not fit it, and in printable ASCII."
         case .unknownTransferCoding: "Have the caller send chunked or Content-Length."
         case .unsupportedVersion: "Have the caller speak HTTP/1.0, 1.1 or 2."
         case .slowHead: "Look at the caller and the network between; else raise limits.head_timeout."

@@ -21,7 +21,7 @@ extension CallerConnection {
         hop.fields = route.forwarding.fields
         hop.isHidden = route.forwarding.isHidden
         if hop.isHidden {
-            hop.identifier = data.nextIdentifier()
+            hop.identifier = exchange.hopIdentifier ?? data.nextIdentifier()
         } else if hop.address.isEmpty, peer.address != nil {
             hop.address = peer.writtenAddress
             self.hop?.address = hop.address

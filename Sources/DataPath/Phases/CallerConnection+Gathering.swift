@@ -14,7 +14,10 @@ extension CallerConnection {
             refuseUnsignable(route)
             return true
         }
-        exchange.request.signed = .whole(GatheredBody(exchange.request.body, from: exchange.request.headLength))
+        exchange.request.signed = .whole(
+            GatheredBody(
+                exchange.request.body, from: exchange.request.headLength,
+                hashing: identity.signer?.bodyHash(answering: nil)))
         // The whole body is at hand anyway, so that the request can be sent again; and nothing is gained by asking before the body is
         // sent.
         exchange.request.retainsBody = true

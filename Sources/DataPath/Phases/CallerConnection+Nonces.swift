@@ -89,8 +89,10 @@ extension CallerConnection {
         guard case .nonce(let nonce, let challenge) = verdict else { return nil }
         let isFirst = nonces.own == nil
         nonces.refused(with: nonce, at: upstream.address.map { ObjectIdentifier($0) })
-        guard !isFirst else { return .nonce }
+        // Also the first one may come too late: after connections were lost, the request is not sent any more.
+        if isFirst, exchange.machine.mayAnswerNonce { return .nonce }
         nonces.passesRefusal = true
+        guard !isFirst else { return .nonce }
         data.noteGlitch(.unusableChallenge, reason: "the server asks for another signature again", of: self)
         exchange.record.challenge = HeldChallenge(challenge)
         return .challenge

@@ -79,6 +79,8 @@ extension CallerConnection {
 
     /// The request as the upstream will see it.
     private func requestToSign(on route: RoutePlan) throws(Fault) -> RequestToSign {
+        // Drawn once: the head is composed again when it is sent, and must be the same.
+        if route.forwarding.isHidden, exchange.hopIdentifier == nil { exchange.hopIdentifier = data.nextIdentifier() }
         var cursor = OutputCursor(buffers.scratch)
         composeHead(route: route, credential: nil, into: &cursor)
         guard !cursor.overflowed else { throw Fault(.bigHead) }
@@ -92,14 +94,33 @@ extension CallerConnection {
         func text(_ range: ByteRange) -> String { String(decoding: bytes[range], as: UTF8.self) }
         var headers: [(name: String, value: String)] = []
         for index in 0..<head.fieldCount { headers.append((text(head[index].name), text(head[index].value))) }
+        let isStream = exchange.upstream?.shared != nil
+        let isExtendedConnect = isStream && exchange.request.upgrades
+        if isStream { Self.writeAsStream(&headers, isExtendedConnect: isExtendedConnect) }
         let scheme = route.upstream.usesTLS ? "https" : "http"
         let target = text(head.target)
         // A proxy without a tunnel is told the whole URL.
         let url = target.hasPrefix("/") ? "\(scheme)://\(head.host.map(text) ?? "")\(target)" : target
-        var request = RequestToSign(method: text(head.method), url: url, headers: headers)
+        let method = isExtendedConnect ? "CONNECT" : text(head.method)
+        var request = RequestToSign(method: method, url: url, headers: headers)
         // Octets that are no text would be others in it.
         request.target = Array(bytes[head.target])
         return request
+    }
+
+    /// The fields as a stream has them: cookies in one line (RFC 9113 §8.2.3), and a WebSocket's handshake without what is HTTP/1.1's alone
+    /// (RFC 8441 §5).
+    private static func writeAsStream(_ headers: inout [(name: String, value: String)], isExtendedConnect: Bool) {
+        func isNamed(_ header: (name: String, value: String), _ name: String) -> Bool { header.name.utf8.matches(name) }
+        if isExtendedConnect {
+            headers.removeAll { header in
+                ["connection", "upgrade", "sec-websocket-key"].contains { isNamed(header, $0) }
+            }
+        }
+        let cookies = headers.filter { isNamed($0, "cookie") }.map(\.value)
+        guard cookies.count > 1, let first = headers.firstIndex(where: { isNamed($0, "cookie") }) else { return }
+        headers[first].value = cookies.joined(separator: "; ")
+        headers = headers.enumerated().filter { $0.offset <= first || !isNamed($0.element, "cookie") }.map(\.element)
     }
 
     private func bodyDigest(by function: HashFunction) -> [UInt8]? {

@@ -59,7 +59,8 @@ public struct Explanation: Encodable, Sendable {
 
     /// Every member but the key, which is no object here, and `origin`, which names the upstream once more.
     private enum CodingKeys: String, CodingKey {
-        case listener, candidates, route, routePlace, upstreamURL, identity, identities, scheme, account, injects, onRefusal, notes
+        case listener, candidates, route, routePlace, upstreamURL, identity, identities, scheme, account, injects,
+            onRefusal, notes
         case isChallengeDriven = "challengeDriven"
     }
 }

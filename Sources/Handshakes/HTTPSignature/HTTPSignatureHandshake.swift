@@ -5,10 +5,13 @@ internal import TLS
 struct HTTPSignatureHandshake: Handshake {
     let settings: HTTPSignatureSettings
     let inspectedStatuses: [Int]
+    /// A 401 that asks for no other signature refuses this one.
+    private let isRefusedBy401: Bool
 
     /// - Parameter statuses: of a route that names its own; a 401 may always ask for another signature.
     init(_ settings: HTTPSignatureSettings, statuses: [Int]? = nil) {
         self.settings = settings
+        isRefusedBy401 = statuses?.contains(401) ?? true
         inspectedStatuses = [401] + (statuses ?? []).filter { $0 != 401 }
     }
 
@@ -59,7 +62,7 @@ struct HTTPSignatureHandshake: Handshake {
         let refused = Challenge(resource: answer.requestURL)
         guard answer.status == 401 else { return .challenged(refused) }
         return switch settings.asked(answer.values(of: "Accept-Signature")) {
-        case .nothing: .challenged(refused)
+        case .nothing: isRefusedBy401 ? .challenged(refused) : .none
         case .wish(let wish): .nonce(HTTPSignatureRequest(wish), refused)
         case .unusable(let reason): .unusable(reason: reason)
         }

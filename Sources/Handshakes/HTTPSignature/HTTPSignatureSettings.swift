@@ -43,7 +43,7 @@ struct HTTPSignatureSettings: Sendable, Equatable {
         keys: [
             KeySpec(
                 "key", .secret,
-                "The private key: PEM, PKCS#8, PKCS#12, JWK or JWK set, of which the first key counts. RSA, EC on P-256 or P-384, or Ed25519.",
+                "The private key: PEM, PKCS#8, PKCS#12, JWK or JWK set, of which the first key counts. RSA, EC on P-256 or (not as a JWK) P-384, or Ed25519.",
                 digest: .place),
             KeySpec(
                 "key_password", .secret, "The passphrase of an encrypted key or of a PKCS#12 file.", digest: .place),

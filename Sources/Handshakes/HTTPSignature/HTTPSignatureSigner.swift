@@ -36,7 +36,9 @@ struct HTTPSignatureSigner: RequestSigner {
                 keyID: settings.keyID ?? key.id, algorithm: settings.saysAlgorithm ? key.algorithm.rawValue : nil,
                 nonce: asked?.wish.nonce ?? (settings.sendsNonce ? Base64.encodeURL(entropy) : nil), tag: settings.tag))
         let signature = try key.sign(base.octets, request.keys)
-        var fields = callers.fields(with: asked?.wish.label ?? settings.label, base.input, signature)
+        // Under a label that the caller has used, its own signature stays.
+        let label = asked.flatMap { callers.have($0.wish.label) ? nil : $0.wish.label } ?? settings.label
+        var fields = callers.fields(with: label, base.input, signature)
         if let digest { fields.append(InjectedField(name: HTTPContentDigest.fieldName, value: digest)) }
         guard fields.reduce(0, { $0 + $1.value.count }) <= TokenAlphabet.longest else {
             throw SigningFault("its own signatures leave no room for one more", isCallers: true)
@@ -45,7 +47,8 @@ struct HTTPSignatureSigner: RequestSigner {
             asked.use().map { NonceAnswer(nonce: asked, count: $0, proof: nil) }
         }
         return RequestSignature(
-            fields, secrets: request.namesSecrets ? [Secret(Base64.encode(signature))] : [], answering: answer)
+            fields, secrets: request.namesSecrets ? [Secret(Base64.encode(signature)), Secret(signature)] : [],
+            answering: answer)
     }
 
     /// - Parameter isWanted: also of a request without a body.

@@ -40,10 +40,16 @@ extension HTTPSignatureSettings {
         }
         guard !members.isEmpty else { return .unusable(reason: "Accept-Signature: it asks for nothing") }
         var complaint: String?
+        var isSent = false
         for member in members {
-            // The first that may be fulfilled counts.
-            do throws(Complaint) { return try asked(member) } catch { complaint = complaint ?? error.reason }
+            // The first that may be fulfilled, and was not yet, counts.
+            do throws(Complaint) {
+                let asked = try asked(member)
+                guard asked == .nothing else { return asked }
+                isSent = true
+            } catch { complaint = complaint ?? error.reason }
         }
+        if isSent { return .nothing }
         return .unusable(reason: "Accept-Signature \(complaint ?? "asks for nothing")")
     }
 
@@ -106,7 +112,9 @@ extension HTTPSignatureSettings {
         case ("keyid", .string(let id)):
             if let keyID, id != keyID { throw Complaint("asks for another key") }
         case ("alg", .string(let word)):
-            if let algorithm, word != algorithm.rawValue { throw Complaint("asks for another algorithm") }
+            if let known = isShared ? .hmac : algorithm, word != known.rawValue {
+                throw Complaint("asks for another algorithm")
+            }
         case ("tag", .string(let word)):
             if word != tag { throw Complaint("asks for another tag") }
         case ("created", _), ("expires", _), ("nonce", _), ("keyid", _), ("alg", _), ("tag", _):
