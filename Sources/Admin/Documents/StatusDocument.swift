@@ -104,6 +104,8 @@ public struct StatusDocument: AdminDocument, Sendable, Equatable {
         public var lastIssue: Issue?
         /// Until what a person's login brought ends; nil where nobody logs in, or its issuer has not said.
         public var loginExpiresInSeconds: Double?
+        /// The authentication that an upstream asks of the next login (RFC 9470); nil where none does.
+        public var loginAskedFor: String?
         /// The scheme's facts about what stands behind the identity; nil where there are none.
         public var facts: [Fact]?
         /// The command that helps, where a person has to.
@@ -297,6 +299,7 @@ extension StatusDocument.Identity {
                 lastedSeconds: trouble.lasted.map(StatusDocument.seconds))
         }
         loginExpiresInSeconds = facts.status.login?.expiresIn.map(StatusDocument.seconds)
+        loginAskedFor = facts.status.login?.asked
         self.facts =
             facts.status.facts.isEmpty
             ? nil : facts.status.facts.map { .init(name: shortened($0.name), value: shortened($0.value)) }

@@ -8,6 +8,7 @@ extension IdentityFacts {
         case .storeUnusable: return "waits until the store can be read"
         case .loginNeeded: return "a person has to log in"
         case .loginDue:
+            if let asked = status.login?.asked { return "an upstream asks for a login with \(asked)" }
             return status.login?.expiresIn.map { "its login ends in \(spelled($0))" } ?? "its login ends soon"
         case .failed: return "the next request tries again"
         case .negative: return nextTry

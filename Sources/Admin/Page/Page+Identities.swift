@@ -65,6 +65,8 @@ extension Page {
             switch identity.state {
             case .quarantined:
                 ("is quarantined.", "Its credential is not sent again until the secret changes or this is run:")
+            case .loginDue where identity.status.login?.asked != nil:
+                ("needs a person to log in: an upstream asks for \(identity.status.login?.asked ?? "more").", "Run:")
             case .loginDue: ("soon needs a person to log in.", "Run:")
             default: ("needs a person to log in.", "Run:")
             }

@@ -57,5 +57,11 @@ struct ExchangeRecord {
 /// The challenge that a request met, until the keeper is told.
 final class HeldChallenge {
     let challenge: Handshakes.Challenge
-    init(_ challenge: Handshakes.Challenge) { self.challenge = challenge }
+    /// The reason for which the refusal stands, in safe text for the caller; nil: the refusal says enough.
+    var reason: String?
+
+    init(_ challenge: Handshakes.Challenge) {
+        self.challenge = challenge
+        reason = challenge.stepUp?.words
+    }
 }

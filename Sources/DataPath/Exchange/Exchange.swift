@@ -218,6 +218,10 @@ package struct Exchange: ~Copyable {
             phase = .connecting
             return .connect(fresh: false)
 
+        // The upstream's challenge is for a person: the caller cannot answer it, however often its request may be sent.
+        case (.parked, .verdict(.fault(let fault))) where isFinal && fault.kind == .interactionRequired:
+            return end(with: fault)
+
         case (.parked, .refused) where isFinal, (.parked, .verdict) where isFinal:
             return giveHeldAnswer()
 

@@ -55,7 +55,8 @@ extension Fault.Kind {
             "A secret of the identity was read, and is not fit to be sent, as it is empty or has line breaks in it."
         case .storeUnusable:
             "A step that must be made only once needs the store, and the store cannot be read or is owned by another process."
-        case .interactionRequired: "The identity's tokens need a login of a person, and there is none, or it has ended."
+        case .interactionRequired:
+            "The identity's tokens need a login of a person, and there is none, it has ended, or the upstream asks for a stronger one: the detail says which."
         case .policyDenied: "The issuer knows the client, and its policy does not give it this token."
         case .identityMisconfigured:
             "The issuer refuses what the identity's block says: client, scope, grant or audience."

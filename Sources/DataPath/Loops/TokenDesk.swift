@@ -334,6 +334,10 @@ package final class TokenDesk {
             event = .refused(Fault(.issuerUnavailable, retryAfter: 1))
         case .pass: event = isParked ? .verdict(.pass) : .refused(Fault(.internalFault))
         case .final: event = isParked ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential))
+        case .refused(let reason):
+            caller.exchange.record.challenge?.reason = reason
+            event =
+                isParked ? .verdict(.final) : .refused(Fault(.upstreamRefusedCredential, detail: reason))
         case .fault(let fault): event = isParked ? .verdict(.fault(fault)) : .refused(fault)
         }
         return caller.exchange.machine.on(event)

@@ -134,6 +134,8 @@ package enum TokenAnswer: Sendable {
     case gone
     /// The refusal stands.
     case final
+    /// The same, and why, in safe text for the caller.
+    case refused(String)
     /// The caller gets the challenge as received.
     case pass
     case fault(Fault)

@@ -22,7 +22,10 @@ extension CallerConnection {
         let isAnswer = exchange.answer.status == 403 && route.identity?.isRefusedBy403 != true
         let passes = route.passesFinalRefusal || isAnswer || exchange.nonces?.passesRefusal == true
         if passes, exchange.upstream != nil { return relayAnswer() }
-        return .fault(Fault(.upstreamRefusedCredential, receivedStatus: exchange.answer.status))
+        return .fault(
+            Fault(
+                .upstreamRefusedCredential, receivedStatus: exchange.answer.status,
+                detail: exchange.record.challenge?.reason))
     }
 
     /// A request that may be forwarded no further is ours to answer (RFC 9110 section 7.6.2). What an OPTIONS asks for can be told; a

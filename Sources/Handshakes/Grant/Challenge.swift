@@ -32,6 +32,8 @@ public struct Challenge: Sendable, Equatable {
     public var error: String?
     /// `error`, where only the server's nonce is missing (RFC 9449 §9).
     public static let wantsNonce = "use_dpop_nonce"
+    /// The resource wants its user authenticated in another way (RFC 9470); nil: it does not say so.
+    public var stepUp: StepUpWish?
     /// Where the resource describes itself (RFC 9728 §5.1), as received; only where it may be asked. It is followed to the upstream's own
     /// origin and nowhere else.
     public var resourceMetadata: String?

@@ -137,6 +137,8 @@ public struct Wanted: Sendable {
     public var upstreamOrigin: String
     /// For whom, where each end user has a token.
     public var user: EndUser?
+    /// The authentication that a person's login is to be made with; nil: as the issuer likes.
+    public var stepUp: StepUp?
 
     /// Memberwise; what has a default is absent without it.
     public init(

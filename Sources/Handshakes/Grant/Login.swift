@@ -24,6 +24,8 @@ public struct LoginGrant: Sendable {
     public var material: LayerMaterial
     /// A sentence that the person should read, beside that it is done.
     public var remark: String?
+    /// The authentication that the login was made with; nil: none was asked for.
+    public var authenticated: Authenticated?
 }
 
 /// The person's end of a login, as a handshake sees it: a terminal, behind the admin socket or in the same process.

@@ -242,7 +242,7 @@ extension OAuth2Answer {
         case "invalid_scope", "unauthorized_client", "unsupported_grant_type", "invalid_request", "invalid_grant",
             "invalid_target", "unsupported_response_type":
             return .configuration(reason: reason)
-        case "access_denied": return .policyDenied(reason: reason)
+        case "access_denied", unmetAuthentication: return .policyDenied(reason: reason)
         case "interaction_required", "login_required", "consent_required":
             return .interactionRequired(reason: reason)
         case "server_error", "temporarily_unavailable", "slow_down":
@@ -263,6 +263,9 @@ extension OAuth2Answer {
 }
 
 extension OAuth2Answer {
+    /// The issuer cannot, or will not, authenticate the person as it was asked to.
+    static let unmetAuthentication = "unmet_authentication_requirements"
+
     /// An error code as it may be told.
     static func shown(_ code: String) -> String {
         code.asErrorCode.map { $0.isWorthShowing ? $0 : "unknown error" } ?? "unreadable error"
@@ -281,6 +284,8 @@ extension String {
             // RFC 7591 §3.2.2, and RFC 6750 §3.1 of an initial access token.
             "invalid_redirect_uri", "invalid_client_metadata", "invalid_software_statement",
             "unapproved_software_statement", "invalid_token", "insufficient_scope",
+            // OpenID Connect Core Error Code unmet_authentication_requirements, and RFC 9470 §5.
+            OAuth2Answer.unmetAuthentication,
         ].contains(self)
     }
 }

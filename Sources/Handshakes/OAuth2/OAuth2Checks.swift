@@ -106,8 +106,26 @@ struct OAuth2Checks {
                 keys.need([names[0]], " beside 'token_url' for 'grant: \(grant.rawValue)'")
             }
         }
+        checkStepUp()
         keys.refuseNames(in: "login_parameters", "is set by the login itself") {
             OAuth2Handshake.ownParameters.contains($0)
+        }
+    }
+
+    private func checkStepUp() {
+        guard let stepUp = settings.stepUp else { return }
+        if !settings.grant.needsPerson {
+            keys.refuse(["step_up"], "is used only with 'grant: authorization_code' or 'grant: device_code'")
+        }
+        let inside = keys.inside("step_up")
+        if stepUp.acrValues.isEmpty, stepUp.leastAge == nil, inside.lacks("acr_values"), inside.lacks("max_age") {
+            keys.refuse("step_up", "needs 'acr_values' or 'max_age'; leave it out to refuse such challenges")
+        }
+        for node in inside.items("acr_values") ?? [] {
+            guard let text = node.scalar?.text, !StepUp.isValue(text) else { continue }
+            keys.findings.error(
+                "'\(Quoted.short(text))' in 'acr_values' of \(inside.place) must be visible ASCII without blanks, quotes and backslashes",
+                node.mark)
         }
     }
 

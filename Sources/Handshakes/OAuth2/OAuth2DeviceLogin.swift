@@ -1,7 +1,9 @@
 // The device authorization grant (RFC 8628): a person enters a code on any device, and we ask until that is done.
 extension OAuth2Handshake {
-    func deviceLogin(_ trip: Trip, _ dialogue: any LoginDialogue) async throws(GrantFailure) -> OAuth2Answer {
-        let offer = try await deviceOffer(trip)
+    func deviceLogin(
+        _ trip: Trip, _ stepUp: StepUp?, _ dialogue: any LoginDialogue
+    ) async throws(GrantFailure) -> OAuth2Answer {
+        let offer = try await deviceOffer(trip, stepUp)
         await dialogue.show(
             LoginPrompt(
                 url: offer.verificationURI, completeURL: offer.completeURI, code: offer.userCode,
@@ -43,11 +45,12 @@ extension OAuth2Handshake {
         }
     }
 
-    private func deviceOffer(_ trip: Trip) async throws(GrantFailure) -> DeviceOffer {
+    private func deviceOffer(_ trip: Trip, _ stepUp: StepUp?) async throws(GrantFailure) -> DeviceOffer {
         guard let endpoint = trip.endpoints.device else {
             throw .configuration(reason: "login: the issuer names no device_authorization_endpoint")
         }
         var request = trip.target
+        for (name, value) in stepUp?.members ?? [] { request.add(name, value) }
         request.tokenEndpoint = trip.endpoints.token
         var failure = GrantFailure.internal(reason: "no proof of the client")
         for attempt in 0..<proofs(of: trip.client, besides: trip.endpoints.token) {

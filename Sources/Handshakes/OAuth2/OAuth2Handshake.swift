@@ -139,7 +139,8 @@ extension OAuth2Handshake {
         }
         // The challenge counts that says what is wrong with the token that was sent.
         let known =
-            (settings.dpop ? [Challenge.wantsNonce] : []) + ["insufficient_scope", "invalid_token", "invalid_request"]
+            (settings.dpop ? [Challenge.wantsNonce] : [])
+            + [StepUp.error, "insufficient_scope", "invalid_token", "invalid_request"]
         let codes = all.map { bearer in
             guard case .one(let code) = bearer["error"] else { return known.count }
             return known.firstIndex { code.elementsEqual($0.utf8) } ?? known.count
@@ -163,6 +164,7 @@ extension OAuth2Handshake {
                 challenge.resourceMetadata = String(decoding: text.prefix(4096), as: UTF8.self)
             }
         }
+        if let bearer, challenge.error == StepUp.error { challenge.stepUp = stepUpWish(bearer) }
         if settings.rejectedStatuses.contains(status) { return .challenged(challenge) }
         // A 403 is a plain refusal unless it names scopes that we may ask for.
         return challenge.error == "insufficient_scope" && !challenge.scopes.isEmpty ? .challenged(challenge) : .none

@@ -24,7 +24,8 @@ extension OAuth2Handshake {
 
     var explanation: [String] {
         let issuers = settings.allowedIssuers.map(\.issuer).joined(separator: ", ")
-        return issuers.isEmpty ? [] : ["the API's metadata may lead to another issuer: " + issuers]
+        return (issuers.isEmpty ? [] : ["the API's metadata may lead to another issuer: " + issuers])
+            + [stepUpExplanation].compactMap(\.self)
     }
 
     private func askAbout(_ token: Secret, _ environment: any GrantEnvironment) async throws(GrantFailure) -> Bool? {

@@ -29,6 +29,7 @@ enum OAuth2Keys {
             KeySpec(
                 "login_parameters", .named(.line, .text(.anyLine)),
                 "Further parameters of the authorization request, such as prompt or access_type."),
+            KeySpec("step_up", .block(stepUp), "The stronger login that an upstream may ask for.", digest: .nothing),
             KeySpec("client_id", .text(.line), "The client; instead of registration."),
             KeySpec("client_secret", .secret, "The client's secret."),
             KeySpec(
@@ -117,6 +118,19 @@ enum OAuth2Keys {
         "refresh_token", .secret,
         "The first refresh token of grant refresh_token; those that replace it go to the store.", digest: .place
     )
+
+    private static let stepUp = Block(
+        name: "step_up",
+        description: "The login that a 401 of an upstream may ask for (insufficient_user_authentication, RFC 9470).",
+        keys: [
+            KeySpec(
+                "acr_values", .list(.text(.line)),
+                "Classes of authentication (acr) that may be asked for; of those that an upstream names the others are left out."
+            ),
+            KeySpec(
+                "max_age", .duration(atLeast: .seconds(1)),
+                "The shortest time since the person's authentication that may be asked for; without it none."),
+        ])
 
     private static let registration = Block(
         name: "registration", description: "How the client gets its id.",

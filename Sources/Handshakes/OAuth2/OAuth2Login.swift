@@ -42,13 +42,22 @@ extension OAuth2Handshake: InteractiveHandshake {
         _ wanted: Wanted, _ dialogue: any LoginDialogue, _ environment: any GrantEnvironment
     ) async throws(GrantFailure) -> LoginGrant {
         let trip = try await trip("login", wanted, user: nil, environment)
+        let stepUp = stepUp(of: wanted)
         let answer =
             switch settings.grant {
-            case .authorizationCode: try await codeLogin(trip, dialogue)
-            case .deviceCode: try await deviceLogin(trip, dialogue)
+            case .authorizationCode: try await codeLogin(trip, stepUp, dialogue)
+            case .deviceCode: try await deviceLogin(trip, stepUp, dialogue)
             default: throw .configuration(reason: "this grant needs no person")
             }
-        return try loginGrant(answer, asked: trip.target.text(of: "scope"))
+        var grant = try loginGrant(answer, asked: trip.target.text(of: "scope"))
+        guard let stepUp else { return grant }
+        let told = try authenticated(answer.idToken, for: stepUp)
+        grant.authenticated = told
+        if !told.isTold {
+            let remark = "the issuer does not say how the person was authenticated: the upstream will judge"
+            grant.remark = [grant.remark, remark].compactMap(\.self).joined(separator: "; ")
+        }
+        return grant
     }
 
     private func loginGrant(_ answer: OAuth2Answer, asked: String?) throws(GrantFailure) -> LoginGrant {
@@ -76,7 +85,9 @@ extension OAuth2Handshake {
     /// How long the browser is waited for, in nanoseconds. Codes and login pages do not live much longer.
     static let loginPatience: UInt64 = 600 * 1_000_000_000
 
-    private func codeLogin(_ trip: Trip, _ dialogue: any LoginDialogue) async throws(GrantFailure) -> OAuth2Answer {
+    private func codeLogin(
+        _ trip: Trip, _ stepUp: StepUp?, _ dialogue: any LoginDialogue
+    ) async throws(GrantFailure) -> OAuth2Answer {
         guard let endpoint = trip.endpoints.authorization else {
             throw .configuration(reason: "login: the issuer names no authorization_endpoint")
         }
@@ -97,7 +108,7 @@ extension OAuth2Handshake {
         if let nonce { query.member("nonce", nonce) }
         // The code is then good only with this key (RFC 9449 §10).
         if let key = trip.proofKey { query.member("dpop_jkt", key.thumbprint) }
-        for (name, value) in settings.loginParameters { query.member(name, value) }
+        for (name, value) in loginParameters(stepUp) { query.member(name, value) }
         let joint = endpoint.path.utf8.contains(UInt8(ascii: "?")) ? "&" : "?"
         let url = "\(endpoint)\(joint)" + String(decoding: query.finish(), as: UTF8.self)
         guard url.utf8.count <= 8192 else { throw .configuration(reason: "login: the URL would be over 8 KiB") }
@@ -185,7 +196,7 @@ struct AuthorizationAnswerRules: Sendable {
         if let error = values["error"] {
             let word = OAuth2Answer.shown(error)
             return .failed(
-                error == "access_denied"
+                error == "access_denied" || error == OAuth2Answer.unmetAuthentication
                     ? .policyDenied(reason: "login: refused, \(word)") : .configuration(reason: "login: \(word)"))
         }
         guard let code = values["code"], !code.isEmpty else {

@@ -36,6 +36,7 @@ struct OAuth2Scheme: Scheme {
         settings.revocationURL = keys.optionalURL("revocation_url")
         settings.introspectionURL = keys.optionalURL("introspection_url")
         settings.loginParameters = keys.list("login_parameters")
+        settings.stepUp = keys.has("step_up") ? OAuth2StepUp(keys.inside("step_up")) : nil
         settings.signing = Self.signing(keys.inside("signing"))
         settings.grant = Self.grant(grant, subjectToken, keys)
         settings.allowedIssuers = (keys.texts("allowed_issuers") ?? []).compactMap { text in
@@ -241,6 +242,14 @@ extension JWTSigning.Audience {
         case "issuer": self = .issuer
         default: self = .text(text)
         }
+    }
+}
+
+extension OAuth2StepUp {
+    fileprivate init(_ keys: BlockReader) {
+        acrValues = keys.texts("acr_values") ?? []
+        let age = keys.duration("max_age").components.seconds
+        leastAge = keys.has("max_age") ? UInt32(clamping: age) : nil
     }
 }
 

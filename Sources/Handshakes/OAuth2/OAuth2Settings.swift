@@ -41,6 +41,8 @@ struct OAuth2Settings: Sendable {
     var redirectHasPort = false
     /// Further parameters of the authorization request, in order.
     var loginParameters: [(name: String, value: String)] = []
+    /// The authentication that upstreams may ask of a login (RFC 9470); nil: none.
+    var stepUp: OAuth2StepUp?
     /// Where refresh tokens are revoked (RFC 7009), beside what metadata says.
     var revocationURL: IssuerURL?
     /// Tokens are bound to a key pair, whose possession every request proves (RFC 9449).

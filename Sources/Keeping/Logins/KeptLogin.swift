@@ -15,6 +15,8 @@ final class KeptLogin: @unchecked Sendable {
     var task: Task<Void, Never>?
     /// The material that the login brought did not reach the shared server.
     var isUntold = false
+    /// An upstream has asked for another authentication, and the person is asked for it.
+    var isStepUp = false
     /// A logout came while what it brought was being kept.
     var isOvertaken = false
     /// Nanoseconds of CLOCK_BOOTTIME; whoever started it is gone when this is long ago.

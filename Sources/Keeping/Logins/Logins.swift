@@ -6,6 +6,8 @@ struct Logins {
     private var flows: [String: KeptLogin] = [:]
     /// When operators are told next that a login is needed.
     var alarm: Alarm?
+    /// The authentication that logins are to be made with, and were.
+    var stepUps = StepUps()
 
     /// Under way and ended together.
     static let most = 32
@@ -59,6 +61,15 @@ struct LoginEnd: Equatable {
 }
 
 extension LoginNeed {
+    /// - Parameters:
+    ///   - material: what the identity's session holds; nil: nothing.
+    ///   - wish: what an upstream asks of the next login.
+    init(_ material: LayerMaterial?, asked wish: StepUp?, at now: UInt64) {
+        self.init(material, at: now)
+        asked = wish.map { "\($0)" }
+        if word == .good, wish != nil { word = .soon }
+    }
+
     /// - Parameter material: what the identity's session holds; nil: nothing.
     init(_ material: LayerMaterial?, at now: UInt64) {
         guard let material, material.refreshToken != nil || material.isLive(at: now) else {

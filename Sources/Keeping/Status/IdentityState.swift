@@ -13,7 +13,7 @@ public enum IdentityState: String, Sendable, CaseIterable {
     /// The last try failed, and the next one waits.
     case negative
     case expiredServed = "expired_served"
-    /// The material of a person's login ends soon.
+    /// The material of a person's login ends soon, or an upstream asks for a login of another kind.
     case loginDue = "login_due"
     case renewalFailing = "renewal_failing"
     case acquiring
@@ -36,7 +36,7 @@ extension IdentityState {
         case .negative: "The last try failed, and the next one waits."
         case .expiredServed:
             "Renewals fail, and the expired token is still served, for as long as 'serve_expired_for' says."
-        case .loginDue: "A person's login ends soon: 'cardea login' renews it."
+        case .loginDue: "A person's login ends soon, or an upstream asks for a stronger one: 'cardea login' brings it."
         case .renewalFailing: "Renewals fail; the token is still valid and served."
         case .acquiring: "A token is being obtained."
         case .unproven: "A password is known that no answer has judged yet."

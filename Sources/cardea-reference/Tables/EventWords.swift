@@ -52,7 +52,7 @@ extension EventWords {
             "challenge answered", ["identity", "upstream", "realm", "subject"],
             "The upstream's challenge was answered with a token that was there."),
         warn(
-            "challenge refused", ["identity", "upstream", "realm", "subject"],
+            "challenge refused", ["identity", "upstream", "realm", "reason", "subject"],
             "The upstream's challenge asks for what this identity does not give, or cannot be read.",
             do:
                 "See what the upstream asks for: 'cardea explain' shows the route and key, and the identity's block what it may ask for."
@@ -136,7 +136,8 @@ extension EventWords {
 
     private static let logins: [EventWords] = [
         warn(
-            "login needed", ["identity", "advice"], "An identity needs a person's login.",
+            "login needed", ["identity", "reason", "advice"],
+            "An identity needs a person's login, or an upstream asks for a stronger one: then with the reason.",
             do: "Have the person run 'cardea login IDENTITY'."),
         warn(
             "login needed soon", ["identity", "left_s", "advice"], "A person's login ends soon.",

@@ -70,6 +70,7 @@ extension ExplainReport {
                 "state",
                 state.state
                     + (state.loginExpiresInSeconds.map { ", its login ends in \(Int($0)) s" } ?? "")
+                    + (state.loginAskedFor.map { ", an upstream asks for a login with \($0)" } ?? "")
                     + (state.lastFailure.map { ", last failure\(Self.ago(state.lastFailureSecondsAgo)): \($0)" } ?? "")
                     + (state.advice.map { "; \($0)" } ?? ""))
         }

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import Flask, Response, jsonify, request
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+import authentication
 import people
 
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"  # loopback
@@ -86,8 +87,8 @@ class Client(ClientMixin):
 
 
 class User:
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, authenticated=None):
+        self.name, self.authenticated = name, authenticated or {}
 
     def get_user_id(self):
         return self.name
@@ -319,6 +320,7 @@ def access_token(client=None, grant_type=None, user=None, scope=None, **_):
             "iat": int(time.time()),
             "exp": int(time.time() + state.lifetime),
             "jti": secrets.token_hex(8),
+            **(user.authenticated if user else {}),
         }
         if shown_certificate():
             claims["cnf"] = {"x5t#S256": shown_certificate()}
@@ -340,6 +342,7 @@ def save_token(token, oauth_request):
         token.update(state.people["answer"])
         if not state.people["refresh"]:
             token.pop("refresh_token", None)
+        authentication.identify(token, oauth_request, state.people, issuer, KEY)
         before = getattr(oauth_request, "refresh_token", None)
         before = before if isinstance(before, Token) else getattr(oauth_request, "credential", None)
         family = before.family if isinstance(before, Token) else secrets.token_hex(8)
@@ -465,10 +468,8 @@ def resource(path):
     if claims is None:
         given = ', error="invalid_token"' if token else ""
         return Response("", 401, {"WWW-Authenticate": f'Bearer realm="api"{given}'})
-    wanted = request.args.get("needs", "")
-    if wanted and not set(wanted.split()) <= set(claims["scope"].split()):
-        value = f'Bearer realm="api", error="insufficient_scope", scope="{wanted}"'
-        return Response("", 403, {"WWW-Authenticate": value})
+    if refusal := authentication.refusal(claims, request.args):
+        return Response("", refusal[0], {"WWW-Authenticate": 'Bearer realm="api", ' + refusal[1]})
     return jsonify(claims)
 
 

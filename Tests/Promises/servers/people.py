@@ -6,7 +6,9 @@ from urllib.parse import quote
 from authlib.oauth2.rfc6749 import grants
 from authlib.oauth2.rfc7636 import CodeChallenge
 from authlib.oauth2.rfc8628 import DeviceAuthorizationEndpoint, DeviceCodeGrant, DeviceCredentialDict
-from flask import jsonify, request
+from flask import jsonify, redirect, request
+
+import authentication
 
 
 def reset(state):
@@ -14,6 +16,8 @@ def reset(state):
     # Seconds between polls and for a code, members of every token answer, whether refresh tokens are given, how many polls are told
     # to slow down, whether answers name their issuer.
     state.people = {"interval": 1, "expires_in": 600, "answer": {}, "refresh": True, "slow_down": 0, "iss": True}
+    # `acr`: the class of every login, whatever was asked for; `auth_age`: seconds since the person was there, unless max_age has it
+    # come again; `stubborn`: not even then; `unmet`: what was asked for cannot be had; `silent`: no ID token tells of it.
 
 
 class Code:
@@ -59,7 +63,10 @@ def register(app, server, state, note, methods, user, issuer):
 
         def query_user_grant(self, user_code):
             verdict = state.verdicts.get(user_code)
-            return verdict and (user("anna"), verdict == "allow")
+            if not verdict:
+                return None
+            found = next(one for one in state.devices.values() if one["user_code"] == user_code)
+            return user("anna", authentication.of(state.people, found["asked"])), verdict == "allow"
 
         def should_slow_down(self, credential):
             note("poll")
@@ -77,7 +84,9 @@ def register(app, server, state, note, methods, user, issuer):
             with state.lock:
                 data["interval"], data["expires_in"] = state.people["interval"], state.people["expires_in"]
                 expires = time.time() + data["expires_in"]
-                kept = {"client_id": client_id, "scope": scope, "expires_at": expires, **data}
+                asked = request.form.to_dict()
+                note("device", asked=asked)
+                kept = {"client_id": client_id, "scope": scope, "expires_at": expires, "asked": asked, **data}
                 state.devices[data["device_code"]] = DeviceCredentialDict(kept)
 
     server.register_grant(AuthorizationCode, [CodeChallenge(required=True)])
@@ -87,8 +96,13 @@ def register(app, server, state, note, methods, user, issuer):
     @app.get("/authorize")
     def authorization_endpoint():
         """Whoever comes here is anna, and says yes; or no, with `deny`."""
-        note("authorize", asked=request.args.to_dict())
-        answer = server.create_authorization_response(grant_user=None if state.people.get("deny") else user("anna"))
+        asked = request.args.to_dict()
+        note("authorize", asked=asked)
+        if state.people.get("unmet") and asked.get("acr_values"):
+            error = "error=unmet_authentication_requirements&state=" + quote(asked["state"], safe="")
+            return redirect(f"{asked['redirect_uri']}?{error}&iss={quote(issuer(), safe='')}")
+        person = None if state.people.get("deny") else user("anna", authentication.of(state.people, asked))
+        answer = server.create_authorization_response(grant_user=person)
         place = answer.headers.get("Location")
         if place and state.people["iss"]:
             answer.headers["Location"] = place + "&iss=" + quote(state.people.get("named", issuer()), safe="")

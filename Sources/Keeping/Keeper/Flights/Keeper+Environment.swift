@@ -320,6 +320,7 @@ extension Keeper {
     package func reset(identity name: String) -> Bool {
         guard let identity = catalogue.identity(named: name) else { return false }
         identity.recovered(at: now)
+        logins.stepUps.forget(identity.digest)
         if sessions.parts.doubtsRegistration(of: identity) { letRegistrationGo(of: identity) }
         overruleDoubt(of: identity)
         settleForHeld(of: identity)

@@ -126,9 +126,11 @@ extension Keeper {
             login.alarm.clear()
         }
         do throws(Handshakes.GrantFailure) {
+            var wanted = catalogue.wanted(by: identity)
+            wanted.stepUp = logins.stepUps.wish(of: identity.digest, at: now)
+            login.isStepUp = wanted.stepUp != nil
             let grant = try await handshake.login(
-                catalogue.wanted(by: identity), dialogue: KeeperDialogue(keeper: self, login: login),
-                environment: environment)
+                wanted, dialogue: KeeperDialogue(keeper: self, login: login), environment: environment)
             // Minutes have passed: what was true at the beginning is looked at again.
             guard login.state == .running, catalogue.isCurrent(identity),
                 environment.standing.epoch >= identity.logoutEpoch
@@ -145,6 +147,8 @@ extension Keeper {
                 await handshake.revoke(material, environment: environment)
                 throw .timedOut(step: "the login was overtaken by a logout")
             }
+            logins.stepUps.loggedIn(identity.digest, grant.authenticated, at: material.obtainedAt)
+            watchLogins()
             var said = [grant.remark].compactMap { $0 }
             if login.isUntold { said.append("the fleet could not be told, its other gateways wait for it") }
             switch health.state {
@@ -178,7 +182,12 @@ extension Keeper {
         guard let key = identity.sessionKey(subject: nil) else { return }
         let epoch = identity.epoch + 1
         identity.loginEpoch = epoch
-        raiseEpoch(of: identity, cause: .reload)
+        // The tokens of the login before would be refused where another authentication was asked for, whoever shares them.
+        let isStepUp = login?.isStepUp == true
+        for one in catalogue.same(as: identity) where isStepUp && one !== identity {
+            raiseEpoch(of: one, cause: .purge)
+        }
+        raiseEpoch(of: identity, cause: isStepUp ? .purge : .reload)
         if let row = sessionRow(key, material, of: identity) { await write([.put(row)]) }
         // A logout that came meanwhile counts: on disk its deletion stands behind the row.
         guard epoch > identity.logoutEpoch else {
@@ -225,6 +234,7 @@ extension Keeper {
         let forgotten = sessions.parts.of(identity.digest)
         raiseEpoch(of: identity, cause: .logout)
         forgetRows(of: identity)
+        logins.stepUps.forget(identity.digest)
         let erasure = erasures.end()
         watchLogins()
         audit(.logout, identity)
@@ -283,7 +293,8 @@ extension Keeper {
     /// process's.
     package func loginNeed(of identity: KeptIdentity) -> LoginNeed? {
         guard identity.interactive != nil, let key = identity.sessionKey(subject: nil) else { return nil }
-        let need = LoginNeed(sessions[key]?.material, at: now)
+        let need = LoginNeed(
+            sessions[key]?.material, asked: logins.stepUps.wish(of: identity.digest, at: now), at: now)
         let isUnknown = isLoginElsewhere(of: identity) || storeRefusal(of: identity) != nil
         return need.word == .needed && isUnknown ? nil : need
     }
@@ -317,6 +328,9 @@ extension Keeper {
         let advice = LogField("advice", .name("run: cardea login \(identity.plan.name)"))
         switch need.word {
         case .good: break
+        case .soon where need.asked != nil:
+            let wish = "an upstream asks for a login with \(need.asked ?? "another authentication")"
+            events.warn("login needed", [name, LogField("reason", .name(wish)), advice])
         case .soon:
             let left = LogField("left_s", .count(Int64(clamping: (need.expiresIn ?? 0) / 1_000_000_000)))
             events.warn("login needed soon", [name, left, advice])

@@ -8,7 +8,8 @@ internal import Tokens
 
 /// The words to operators: log events as they happen, and the state of everything when asked.
 extension Keeper {
-    func log(_ event: AccessTokenMachine.Event, _ token: KeptToken) {
+    /// - Parameter cause: why a challenge is refused, where it says so itself.
+    func log(_ event: AccessTokenMachine.Event, _ token: KeptToken, because cause: String? = nil) {
         audit(event, token)
         let identity = token.identity.logged
         let place =
@@ -23,7 +24,8 @@ extension Keeper {
         case .renewalFailed: events.warn("renewal failed", place + [reason])
         case .acquisitionFailed: events.warn("token cannot be had", place + [reason])
         case .challengeAnswered: events.info("challenge answered", place)
-        case .challengeRefused: events.warn("challenge refused", place)
+        case .challengeRefused:
+            events.warn("challenge refused", place + (cause.map { [LogField("reason", .name($0))] } ?? []))
         case .credentialQuarantined:
             events.error(
                 "credential quarantined",

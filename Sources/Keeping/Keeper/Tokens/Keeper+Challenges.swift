@@ -180,6 +180,10 @@ extension Keeper {
     // MARK: - Challenges
 
     func challenged(_ report: ChallengeOfRequest) {
+        if let word = stepUpAnswer(to: report) {
+            if let ticket = report.ticket { answer(ticket, word) }
+            return
+        }
         guard report.isFinal, let ticket = report.ticket else { return learn(of: report) }
         var unanswered = report
         unanswered.ticket = nil
