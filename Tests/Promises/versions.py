@@ -13,7 +13,7 @@ PROGRAMS = {
     "sqlite3": "--version", "valgrind": "--version", "strace": "--version", "nft": "--version", "ip": "-V",
 }
 # The Python packages that serve or call; what they stand on is pinned with them in requirements.txt.
-PACKAGES = ["authlib", "boto3", "botocore", "cryptography", "flask", "grpcio", "h11", "h2", "httptools", "httpx", "hypercorn", "moto", "pycurl", "pytest",
+PACKAGES = ["authlib", "boto3", "botocore", "cryptography", "flask", "grpcio", "h11", "h2", "httpbin", "httptools", "httpx", "hypercorn", "moto", "pycurl", "pytest",
             "requests", "uvicorn", "websockets", "wsproto"]
 
 
