@@ -27,13 +27,9 @@ void cgss_release_name(const struct cgss_calls *calls, cgss_name name) {
     if (name) calls->release_name(&minor, &name);
 }
 
-uint32_t cgss_acquire(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_name name, const char *cache,
-                      const char *keytab, cgss_cred *cred) {
-    struct cgss_pair pairs[] = {{"ccache", cache}, {"client_keytab", keytab}};
-    struct cgss_pairs store = {2, pairs};
-    struct cgss_oid_set wanted = {1, &mechanisms[mechanism]};
-    uint32_t status = calls->acquire_cred_from(minor, name, UINT32_MAX, &wanted, INITIATE, &store, cred, NULL, NULL);
-    if (status >> 16 || mechanism != CGSS_SPNEGO) return status;
+/// Lets a credential of SPNEGO negotiate krb5 and nothing else.
+static uint32_t confine(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_cred *cred, uint32_t status) {
+    if (mechanism != CGSS_SPNEGO) return status;
     struct cgss_oid_set only = {1, &mechanisms[CGSS_KRB5]};
     status = calls->set_neg_mechs(minor, *cred, &only);
     if (status >> 16) {
@@ -41,6 +37,23 @@ uint32_t cgss_acquire(const struct cgss_calls *calls, uint32_t *minor, int mecha
         *cred = NULL;
     }
     return status;
+}
+
+uint32_t cgss_acquire(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_name name, const char *cache,
+                      const char *keytab, cgss_cred *cred) {
+    struct cgss_pair pairs[] = {{"ccache", cache}, {"client_keytab", keytab}};
+    struct cgss_pairs store = {2, pairs};
+    struct cgss_oid_set wanted = {1, &mechanisms[mechanism]};
+    uint32_t status = calls->acquire_cred_from(minor, name, UINT32_MAX, &wanted, INITIATE, &store, cred, NULL, NULL);
+    return status >> 16 ? status : confine(calls, minor, mechanism, cred, status);
+}
+
+uint32_t cgss_impersonate(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_cred impersonator,
+                          cgss_name user, cgss_cred *cred) {
+    struct cgss_oid_set wanted = {1, &mechanisms[mechanism]};
+    uint32_t status = calls->acquire_cred_impersonate_name(minor, impersonator, user, UINT32_MAX, &wanted, INITIATE, cred,
+                                                           NULL, NULL);
+    return status >> 16 ? status : confine(calls, minor, mechanism, cred, status);
 }
 
 uint32_t cgss_remaining(const struct cgss_calls *calls, uint32_t *minor, cgss_cred cred, uint32_t *seconds) {

@@ -19,6 +19,7 @@ int cgss_open(const char *soname, struct cgss_calls *calls, char *told, size_t r
         {"gss_import_name", (void **)&calls->import_name},
         {"gss_release_name", (void **)&calls->release_name},
         {"gss_acquire_cred_from", (void **)&calls->acquire_cred_from},
+        {"gss_acquire_cred_impersonate_name", (void **)&calls->acquire_cred_impersonate_name},
         {"gss_set_neg_mechs", (void **)&calls->set_neg_mechs},
         {"gss_inquire_cred", (void **)&calls->inquire_cred},
         {"gss_release_cred", (void **)&calls->release_cred},

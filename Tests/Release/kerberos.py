@@ -14,6 +14,9 @@ REALM = "TEST.EXAMPLE"
 class KDC(Program):
     """MIT's KDC on a port of 127.0.0.1, with two users (anna, bert), their keytabs, and the service HTTP/localhost."""
 
+    # A line of krb5.conf.
+    more = ""
+
     def __init__(self, folder):
         self.folder = folder = pathlib.Path(folder)
         folder.mkdir(parents=True)
@@ -24,6 +27,7 @@ class KDC(Program):
     dns_lookup_realm = false
     dns_canonicalize_hostname = false
     qualify_shortname = ""
+    {self.more}
 [realms]
     {REALM} = {{
         kdc = 127.0.0.1:{port}
@@ -36,15 +40,16 @@ class KDC(Program):
     kdc_tcp_listen = 127.0.0.1:{port}
 [realms]
     {REALM} = {{
-        database_name = {folder}/principal
+        {self.database()}
         key_stash_file = {folder}/stash
         acl_file = {folder}/kadm5.acl
     }}
 [logging]
     kdc = FILE:{folder}/kdc.log
+{self.modules()}
 """)
         self.variables = {**os.environ, "KRB5_CONFIG": str(folder / "krb5.conf"), "KRB5_KDC_PROFILE": str(folder / "kdc.conf")}
-        self.tool("kdb5_util", "create", "-s", "-r", REALM, "-P", "made-up")
+        self.create()
         for name in ("anna", "bert"):
             self.admin(f"addprinc -randkey +requires_preauth {name}", f"ktadd -norandkey -k {folder}/{name}.keytab {name}")
         self.admin("addprinc -randkey HTTP/localhost", f"ktadd -norandkey -k {folder}/http.keytab HTTP/localhost")
@@ -52,6 +57,17 @@ class KDC(Program):
         super().__init__(
             [executable("CARDEA_KDC", "krb5kdc", "apt-get install krb5-kdc"), "-n", "-r", REALM], folder, [("127.0.0.1", port)],
             environment=self.variables)
+
+    # Where the principals are.
+
+    def database(self):
+        return f"database_name = {self.folder}/principal"
+
+    def modules(self):
+        return ""
+
+    def create(self):
+        self.tool("kdb5_util", "create", "-s", "-r", REALM, "-P", "made-up")
 
     def tool(self, name, *arguments, **more):
         binary = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin") or name

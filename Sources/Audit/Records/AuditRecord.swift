@@ -66,7 +66,7 @@ package struct AuditField: Sendable {
     /// Every field that a record may have.
     package enum Key: String, Sendable, CaseIterable {
         case identity, route, issuer, origin, caller, subject, generation, minute, count, method, status, result, reason
-        case edition, version, host
+        case edition, version, host, service
         case cutOctets = "cut_octets"
     }
 

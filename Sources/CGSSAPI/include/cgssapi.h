@@ -58,6 +58,8 @@ struct cgss_calls {
     uint32_t (*release_name)(uint32_t *, cgss_name *);
     uint32_t (*acquire_cred_from)(uint32_t *, cgss_name, uint32_t, struct cgss_oid_set *, int,
                                   const struct cgss_pairs *, cgss_cred *, struct cgss_oid_set **, uint32_t *);
+    uint32_t (*acquire_cred_impersonate_name)(uint32_t *, cgss_cred, cgss_name, uint32_t, struct cgss_oid_set *, int,
+                                              cgss_cred *, struct cgss_oid_set **, uint32_t *);
     uint32_t (*set_neg_mechs)(uint32_t *, cgss_cred, const struct cgss_oid_set *);
     uint32_t (*inquire_cred)(uint32_t *, cgss_cred, cgss_name *, uint32_t *, int *, struct cgss_oid_set **);
     uint32_t (*release_cred)(uint32_t *, cgss_cred *);
@@ -104,6 +106,10 @@ void cgss_release_name(const struct cgss_calls *calls, cgss_name name);
 /// confined to negotiate krb5.
 uint32_t cgss_acquire(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_name name, const char *cache,
                       const char *keytab, cgss_cred *cred);
+/// Acquires a credential in a user's name: a service ticket to the impersonator itself (S4U2Self, MS-SFU 3.1.5.1.1), by which the
+/// library asks for tickets to servers later (S4U2Proxy). The tickets are in a cache of the library's own, which ends with the credential.
+uint32_t cgss_impersonate(const struct cgss_calls *calls, uint32_t *minor, int mechanism, cgss_cred impersonator,
+                          cgss_name user, cgss_cred *cred);
 uint32_t cgss_remaining(const struct cgss_calls *calls, uint32_t *minor, cgss_cred cred, uint32_t *seconds);
 void cgss_release_cred(const struct cgss_calls *calls, cgss_cred cred);
 

@@ -4,7 +4,13 @@ internal import Reactor
 
 /// Callers that authenticate the connection to the upstream itself (`UpstreamOwner`): it is theirs alone from then on, and ends with them.
 extension CallerConnection {
-    var upstreamOwner: UpstreamOwner? { isOwner ? data.owners[ObjectIdentifier(self)] : nil }
+    /// Whose connections the request may go out on, besides those that are nobody's.
+    var upstreamOwner: UpstreamOwner? {
+        if let route = exchange.route, route.ownsBySubject {
+            return subject(on: route).map { data.owner(for: $0.key) }
+        }
+        return isOwner ? data.owners[ObjectIdentifier(self)] : nil
+    }
 
     /// Whether the request brings a credential that authenticates its connection, and if so, whether there can be a connection for it.
     /// - Precondition: `data.requestHead` is this request's, and the route passes such a credential on.

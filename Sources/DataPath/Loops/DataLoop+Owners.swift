@@ -1,9 +1,13 @@
+internal import Tokens
+
 extension DataLoop {
     /// Gives the caller a number: objects take one another's place in memory, and numbers never come back.
     func addOwner(_ caller: CallerConnection) {
         lastOwner += 1
         owners[ObjectIdentifier(caller)] = .caller(lastOwner)
     }
+
+    func owner(for subject: ByteString) -> UpstreamOwner { .subject(subjects.number(of: subject, after: &lastOwner)) }
 
     /// Closes what an identity has authenticated and nobody uses; the rest closes when its request is over.
     func endConnections(of identity: ConnectionEpoch) {

@@ -59,6 +59,7 @@ package final class DataLoop {
     var openDestinations: [Destination: OpenDestination] = [:]
     /// Callers that own connections to upstreams, few of all: their numbers stand here and not in each idle caller.
     var owners: [ObjectIdentifier: UpstreamOwner] = [:]
+    var subjects = SubjectNumbers()
     var lastOwner: UInt64 = 0
     private(set) var isDraining = false
     /// Whatever still runs is cut short.

@@ -216,7 +216,8 @@ package final class TokenDesk {
         let report = NegotiationOfRequest(
             ticket: park(caller), route: route.number, negotiation: begun, token: token,
             isLast: negotiation.isLast,
-            isReplay: caller.exchange.machine.replayed || caller.exchange.machine.replay != .once)
+            isReplay: caller.exchange.machine.replayed || caller.exchange.machine.replay != .once,
+            subject: caller.subject(on: route))
         if keeper.send(.negotiated(report), from: loopIndex) { return .none }
         unpark(caller)
         return refuse(caller)

@@ -79,6 +79,8 @@ package struct NegotiationOfRequest: Sendable {
     package let isLast: Bool
     /// The request has been sent again before, with another credential.
     package let isReplay: Bool
+    /// For whom, where each end user has a token.
+    package let subject: RequestSubject?
 }
 
 package struct ChallengeOfRequest: Sendable {

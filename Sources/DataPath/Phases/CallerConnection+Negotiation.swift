@@ -58,6 +58,8 @@ extension CallerConnection {
         let until = begun.lifetime.map { loop.now.addingReportingOverflow($0) }
         upstream.binding = ConnectionBinding(
             epoch: negotiation.epoch, until: until.map { $0.overflow ? .max : $0.partialValue } ?? .max)
+        // From here on the connection is this user's alone.
+        if exchange.route?.ownsBySubject == true { upstream.owner = upstreamOwner }
     }
 
     // MARK: - Answers

@@ -118,7 +118,7 @@ extension CallerConnection {
         let connection = group.take(
             for: self, fresh: fresh || exchange.request.opensTunnel, upgrades: exchange.request.upgrades,
             avoiding: exchange.lostAt, wanting: exchange.nonces?.proxy.home,
-            once: !exchange.canBeRepeated, owner: route.bindsConnections ? upstreamOwner : nil,
+            once: !exchange.canBeRepeated, owner: route.ownsConnections ? upstreamOwner : nil,
             binds: exchange.bindsConnection)
         exchange.upstream = connection
         exchange.record.upstreamAddress = connection.address?.logAddress

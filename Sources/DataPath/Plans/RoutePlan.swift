@@ -32,6 +32,10 @@ package final class RoutePlan: Sendable {
     package let correlation: CorrelationPlan
     /// A caller's `Authorization` reaches the upstream, so it may authenticate the connection (`UpstreamOwner`).
     let bindsConnections: Bool
+    /// The identity authenticates connections in the name of each request's subject.
+    let ownsBySubject: Bool
+    /// Either of both.
+    let ownsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
     let secretName: [UInt8]
     /// The credential is kept out of answers.
@@ -110,6 +114,8 @@ package final class RoutePlan: Sendable {
         self.answerNotes = answerNotes
         self.correlation = correlation
         bindsConnections = edits.passesAuthorization
+        ownsBySubject = subject != nil && identity?.bindsConnections == true
+        ownsConnections = bindsConnections || ownsBySubject
         secretName = Self.secretName(injection, identity, injection?.place ?? edits.place)
         self.slot = slot
         self.subject = subject

@@ -419,7 +419,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         user = nil
         releaseEmptyBlock()
         isFlowing = false
-        guard owner != nil else {
+        guard owner?.authenticatesEachRequest == false else {
             let end = loop.now + min(group.plan.keepTimeout, keepLimit)
             return expect(by: min(end, binding?.until ?? .max), kind: Deadline.idle)
         }

@@ -1,3 +1,5 @@
+internal import Tokens
+
 /// Who alone may send requests on a connection to an upstream, since the connection itself has been authenticated, or begun to be: NTLM and
 /// Negotiate vouch for a connection and not for a request (RFC 4559 §6).
 ///
@@ -5,6 +7,29 @@
 package enum UpstreamOwner: Hashable, Comparable, Sendable {
     /// A caller's connection, by a number that its loop gives to no other one.
     case caller(UInt64)
+    /// An end user in whose name the identity authenticates connections, by a number that its loop gives to nobody else.
+    case subject(UInt64)
+
+    /// Its requests can go out on any new connection; on another one a caller would have to authenticate again, so that it keeps its own
+    /// however long ago that was used.
+    var authenticatesEachRequest: Bool { if case .subject = self { true } else { false } }
+}
+
+/// The numbers of the end users whose connections a loop has. They never come back, so that whoever is forgotten here has no connection any more.
+struct SubjectNumbers {
+    private var numbers: [ByteString: UInt64] = [:]
+
+    /// Users whose connections are found again; beyond them all begin anew.
+    static let most = 4096
+
+    /// - Parameter last: the number that was given last.
+    mutating func number(of subject: ByteString, after last: inout UInt64) -> UInt64 {
+        if let known = numbers[subject] { return known }
+        if numbers.count >= Self.most { numbers = [:] }
+        last += 1
+        numbers[subject] = last
+        return last
+    }
 }
 
 /// The owned connections of a pool that wait for their owners' next requests: one an owner at most.

@@ -113,8 +113,11 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
     ///   - owner: whose connection may be used, if there is one.
     /// - Returns: nil where none is fit.
     mutating func takeIdle(once: Bool, of owner: UpstreamOwner?, at now: UInt64) -> Member? {
-        // However long ago it was used: on another connection the owner would have to authenticate again.
         if let owner, let member = owned.take(owner) {
+            guard !owner.authenticatesEachRequest || member.isFresh(forRequestOnce: once) else {
+                end(member)
+                return nil
+            }
             move(member, to: .carrying)
             return member
         }

@@ -16,7 +16,8 @@ public final class GSSCredential: @unchecked Sendable {
     /// The mechanism that the credential was acquired for; its contexts use the same.
     public let mechanism: GSSMechanism
     let handle: cgss_cred
-    private let cache: GSSMemoryCache
+    /// Nil where the library has one of its own, which ends with the handle.
+    private let cache: GSSMemoryCache?
 
     /// The files that tickets come from.
     public enum Source: Sendable, Equatable {
@@ -45,6 +46,7 @@ public final class GSSCredential: @unchecked Sendable {
     ///   `credentialMissing`, and what a KDC says: `kdcUnreachable`, `clientUnknown`, `keysWrong`, `clientRevoked`, `clockSkew`.
     public init(_ library: GSSLibrary, _ source: Source, mechanism: GSSMechanism) throws(GSSFault) {
         let store: Store
+        let cache: GSSMemoryCache
         switch source {
         case .keytab(let path, let principal):
             try GSSFiles.check(path: path)
@@ -57,8 +59,34 @@ public final class GSSCredential: @unchecked Sendable {
             store = Store(path: path, principal: principal, cache: cache.name, keytab: nil)
         }
         handle = try Self.acquire(library, store, mechanism)
+        self.cache = consume cache
         self.library = library
         self.mechanism = mechanism
+    }
+
+    /// Acquires a credential in a user's name, by the right that the KDC gives to `own` (S4U2Self). Its contexts ask the KDC for the server's
+    /// ticket in that name (S4U2Proxy). Asks the KDC, so the call may block for as long as one is silent.
+    ///
+    /// - Parameter user: `name@REALM`. The name must have no `@`, `/`, `\` or NUL, which mean something in the text of a principal.
+    /// - Throws: what a KDC says, above all `clientUnknown`, `clientRevoked` and `requestRefused`; `invalidArgument` for a name like that.
+    public init(_ own: GSSCredential, actingFor user: String) throws(GSSFault) {
+        let parts = user.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }), !user.utf8.contains(where: { "/\\\0".utf8.contains($0) })
+        else { throw GSSFault(.invalidArgument, "the name of a user cannot stand in a principal") }
+        let name = try GSSName(own.library, user, isPrincipal: true)
+        var handle: cgss_cred?
+        var minor: UInt32 = 0
+        let major = name.withHandle {
+            cgss_impersonate(own.library.calls, &minor, own.mechanism.code, own.handle, $0, &handle)
+        }
+        let status = GSSStatus(major: major, minor: minor)
+        guard !status.isError, let handle else {
+            throw status.fault(own.library, own.mechanism, doing: "no credential in a user's name")
+        }
+        self.handle = handle
+        cache = nil
+        library = own.library
+        mechanism = own.mechanism
     }
 
     // The cache's own end follows. Both read krb5.conf, so that the last reference is best let go where the disk may be waited for.

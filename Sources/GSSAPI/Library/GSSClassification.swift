@@ -24,6 +24,7 @@ enum GSSClassification {
         case 1, 18, 21, 23: .clientRevoked
         case 6: .clientUnknown
         case 7, 155: .serverUnknown
+        case 12, 13: .requestRefused
         case 14, 24, 31, 210: .keysWrong
         case 29, 154, 156, 220: .kdcUnreachable
         case 32: .credentialExpired
@@ -62,6 +63,8 @@ enum GSSClassification {
         ("credentials have been revoked", .clientRevoked),
         ("Client's entry in database has expired", .clientRevoked),
         ("Password has expired", .clientRevoked),
+        ("KDC policy rejects request", .requestRefused),
+        ("KDC can't fulfill requested option", .requestRefused),
         ("Clock skew too great", .clockSkew),
         ("Ticket expired", .credentialExpired),
         ("Mutual authentication failed", .mutualAuthenticationFailed),

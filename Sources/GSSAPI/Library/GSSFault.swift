@@ -31,6 +31,9 @@ public struct GSSFault: Error, Sendable, Equatable, CustomStringConvertible {
         case keysWrong
         /// The KDC refuses the client whatever its keys are: locked, disabled, expired (KDC_ERR_CLIENT_REVOKED and kin).
         case clientRevoked
+        /// The KDC refuses this request by its rules, and not the keys (KDC_ERR_POLICY, KDC_ERR_BADOPTION): tickets in a user's name that
+        /// it gives to nobody, not to us, or not for this server.
+        case requestRefused
         /// The clocks of this machine and of the KDC or server differ by more than the allowed skew, five minutes by default.
         case clockSkew
         /// The server did not prove who it is although that was asked for.

@@ -27,14 +27,15 @@ public protocol OneTimeHandshake: Handshake {
     func forget()
 
     /// A server has refused a credential.
-    func noteRefusal()
+    /// - Parameter user: in whose name it was, where each end user has one.
+    func noteRefusal(of user: EndUser?)
 }
 
 extension OneTimeHandshake {
     /// A scheme that does not say otherwise holds nothing itself.
     public func forget() {}
     /// A scheme that does not say otherwise learns nothing from a refusal.
-    public func noteRefusal() {}
+    public func noteRefusal(of user: EndUser?) {}
 }
 
 /// The server and the connection that a credential for one request is wanted for.
@@ -44,11 +45,14 @@ public struct OneTimeNeed: Sendable {
     /// The hash of the server's certificate on the connection that the request goes out on (`tls-server-end-point`, RFC 5929 §4); nil where there
     /// is no TLS, or the scheme does not ask for a connection.
     public var serverEndPoint: [UInt8]?
+    /// In whose name, where each end user has one.
+    public var user: EndUser?
 
     /// Memberwise.
-    public init(resource: String, serverEndPoint: [UInt8]? = nil) {
+    public init(resource: String, serverEndPoint: [UInt8]? = nil, user: EndUser? = nil) {
         self.resource = resource
         self.serverEndPoint = serverEndPoint
+        self.user = user
     }
 }
 
@@ -58,11 +62,14 @@ public struct OneTimeCredential: Sendable {
     public var secret: Secret
     /// The exchange of tokens that it begins, where it authenticates its connection.
     public var negotiation: (any Negotiation)?
+    /// The issuer was asked in an end user's name for what it is made of, and gave it.
+    public var isNewGrant: Bool
 
     /// Memberwise.
-    public init(_ secret: Secret, negotiation: (any Negotiation)? = nil) {
+    public init(_ secret: Secret, negotiation: (any Negotiation)? = nil, isNewGrant: Bool = false) {
         self.secret = secret
         self.negotiation = negotiation
+        self.isNewGrant = isNewGrant
     }
 }
 

@@ -1,13 +1,14 @@
 internal import GSSAPI
 internal import Synchronization
 
-/// The tickets of one identity, for each server of its own.
+/// The tickets of one identity, for each server of its own, and for each user in whose name it asks.
 ///
 /// Calls that may ask a KDC are kept apart from those that do not, since a silent KDC blocks a call for half a minute. Tickets are published once
 /// the ticket for their server is among them, so that a token of them asks nobody: those have a thread of their own. All else waits for
 /// three threads, one job of an identity at a time, and all renewals are one job at a time: MIT renews no credential that is held, so that
 /// another one is acquired when half of its life is over, beside the requests, which go on with the one that is there. What has found a KDC
-/// silent is not tried again at once. Neither are keys that a KDC has refused, since each attempt counts towards a lock-out.
+/// silent is not tried again at once. Neither are keys that a KDC has refused, since each attempt counts towards a lock-out; nor users
+/// in whose name it has given none, who are not held against the keys.
 final class NegotiateCredential: Sendable {
     private let source: GSSCredential.Source
     /// The key of its jobs.
@@ -17,8 +18,12 @@ final class NegotiateCredential: Sendable {
     private let state = Mutex(State())
 
     private struct State {
-        /// By the server's name. Bounded by the hosts of routes.
+        /// By the server's name and the user's.
         var tickets: [String: Tickets] = [:]
+        /// Our own, by which users' are asked for.
+        var own: Tickets?
+        /// Users in whose name the KDC gives no ticket to a server.
+        var refusedUsers: [String: Rest] = [:]
         /// The keytab as it was read last.
         var keys: Secret?
         /// Rises when nothing of before may be used: what was asked for before is not published.
@@ -31,10 +36,12 @@ final class NegotiateCredential: Sendable {
 
     private struct Tickets {
         let credential: GSSCredential
+        let user: String?
         let since: Int64
         let until: Int64
         var renewsAt: Int64
         var isRenewing = false
+        var usedAt: Int64
     }
 
     private struct Rest {
@@ -48,12 +55,17 @@ final class NegotiateCredential: Sendable {
         let bytes: [UInt8]
         /// Milliseconds that the tickets are still valid.
         let lifetime: Int64
+        /// The KDC was asked for tickets in a user's name, and gave them.
+        var isNewGrant = false
     }
 
     /// Milliseconds without another try.
     private static let rest: Int64 = 30_000
     /// Milliseconds that tickets without an end are taken to be good.
     private static let longest: Int64 = 86_400_000
+    /// Tickets in our own name, at most one for each host of the routes; and those of users, some kilobytes each.
+    private static let mostOwn = 256
+    private static let mostOfUsers = 2048
 
     // The threads of all identities, made with the first job. They belong to no configuration, because a call that blocks outlives any.
     private static let asking = GSSWorker<String>(threads: 3, waiting: 4096, waitingOfKey: 1024)
@@ -90,12 +102,16 @@ final class NegotiateCredential: Sendable {
     // MARK: - Tokens
 
     /// - Parameters:
+    ///   - user: as `name@REALM`, in whose name; nil: in our own.
     ///   - bindings: as `GSSInitiator` takes them.
     ///   - patience: milliseconds that are waited for it.
     func begin(
-        to target: GSSTarget, bindings: [UInt8]?, mutual: Bool, within patience: Int64
+        to target: GSSTarget, for user: String?, bindings: [UInt8]?, mutual: Bool, within patience: Int64
     ) async throws(GSSFault) -> FirstToken {
-        let want = Want(target: target, bindings: bindings, mutual: mutual)
+        let want = Want(target: target, user: user, bindings: bindings, mutual: mutual)
+        if let refusal = state.withLock({ $0.refusedUsers[want.purpose] }), clock() < refusal.until {
+            throw refusal.fault
+        }
         if let held = standing(want.purpose) {
             renewInTime(want)
             do throws(GSSFault) {
@@ -108,7 +124,7 @@ final class NegotiateCredential: Sendable {
                 drop(held, for: want.purpose)
             }
         }
-        return try await ask(for: want.purpose, within: patience) { () throws(GSSFault) in
+        return try await ask(for: want.server, within: patience) { () throws(GSSFault) in
             try self.acquire(for: want)
         }
     }
@@ -121,7 +137,13 @@ final class NegotiateCredential: Sendable {
     }
 
     /// Seconds that tickets would be valid now; nil: without an end.
-    func lifetime(within patience: Int64) async throws(GSSFault) -> UInt32? {
+    /// - Parameter forUsers: those by which users' tickets are asked for.
+    func lifetime(forUsers: Bool, within patience: Int64) async throws(GSSFault) -> UInt32? {
+        guard !forUsers else {
+            return try await ask(for: "", within: patience) { () throws(GSSFault) in
+                try self.impersonator().remainingLifetime()
+            }
+        }
         if let held = state.withLock({ $0.tickets.values.map(\.until).max() }), held > clock() {
             return UInt32(clamping: (held - clock()) / 1000)
         }
@@ -132,10 +154,14 @@ final class NegotiateCredential: Sendable {
 
     private struct Want: Sendable {
         let target: GSSTarget
+        let user: String?
         let bindings: [UInt8]?
         let mutual: Bool
 
-        var purpose: String { "\(target)" }
+        /// What is known of the server's KDC is the same for all users.
+        var server: String { "\(target)" }
+        /// No name has the octet between both.
+        var purpose: String { user.map { "\(target)\u{0}\($0)" } ?? server }
 
         func token(of credential: GSSCredential) throws(GSSFault) -> FirstToken {
             let initiator = try GSSInitiator(credential, target: target, channelBindings: bindings, mutual: mutual)
@@ -163,21 +189,27 @@ final class NegotiateCredential: Sendable {
     private static func forget(_ state: inout State) {
         state.generation &+= 1
         state.tickets = [:]
+        state.own = nil
+        state.refusedUsers = [:]
         state.refusal = nil
         state.rests = [:]
     }
 
     /// A server has refused a token. It may have other keys since the ticket for it was made, so that the next token is made of new tickets,
     /// but for a server that refuses each of them not with every request.
-    func noteRefusal() {
+    /// - Parameter user: whose token it was; nil: our own.
+    func noteRefusal(of user: String?) {
         let now = clock()
-        state.withLock { state in state.tickets = state.tickets.filter { now < $0.value.since + Self.rest } }
+        state.withLock { state in
+            state.tickets = state.tickets.filter { $0.value.user != user || now < $0.value.since + Self.rest }
+        }
     }
 
     private func standing(_ purpose: String) -> GSSCredential? {
         let now = clock()
         return state.withLock { state in
             guard let held = state.tickets[purpose], now < held.until else { return nil }
+            state.tickets[purpose]?.usedAt = now
             return held.credential
         }
     }
@@ -262,19 +294,39 @@ final class NegotiateCredential: Sendable {
         // The job before may have brought them.
         if !anew, let held = standing(want.purpose), let token = try? want.token(of: held) { return token }
         let generation = state.withLock { $0.generation }
-        let credential = try made()
-        let token = try want.token(of: credential)
+        let (credential, token) = try tickets(for: want)
         let now = clock()
         // A file of tickets is looked at again soon: another program may have put fresher ones there.
         let half = if case .cache = source { min(token.lifetime / 2, 60_000) } else { token.lifetime / 2 }
         state.withLock { state in
             guard state.generation == generation else { return }
-            if state.tickets.count >= 256 { state.tickets = [:] }
+            Self.makeRoom(in: &state, for: want, at: now)
             state.tickets[want.purpose] = Tickets(
-                credential: credential, since: now, until: now + token.lifetime, renewsAt: now + half)
-            state.rests[want.purpose] = nil
+                credential: credential, user: want.user, since: now, until: now + token.lifetime, renewsAt: now + half,
+                usedAt: now)
+            state.rests[want.server] = nil
+            state.refusedUsers[want.purpose] = nil
         }
         return token
+    }
+
+    private func tickets(for want: Want) throws(GSSFault) -> (GSSCredential, FirstToken) {
+        if let user = want.user { return try tickets(for: want, of: user) }
+        let credential = try made()
+        do throws(GSSFault) { return (credential, try want.token(of: credential)) } catch {
+            // A refusal of that kind is a user's where there is one.
+            throw error.kind == .requestRefused ? GSSFault(.other, error.message) : error
+        }
+    }
+
+    /// Whoever has not been served for the longest time gives way to others.
+    private static func makeRoom(in state: inout State, for want: Want, at now: Int64) {
+        let most = want.user == nil ? mostOwn : mostOfUsers
+        guard state.tickets[want.purpose] == nil, state.tickets.count >= most else { return }
+        state.tickets = state.tickets.filter { now < $0.value.until }
+        while state.tickets.count >= most, let oldest = state.tickets.min(by: { $0.value.usedAt < $1.value.usedAt }) {
+            state.tickets[oldest.key] = nil
+        }
     }
 
     private func made() throws(GSSFault) -> GSSCredential {
@@ -290,6 +342,75 @@ final class NegotiateCredential: Sendable {
             // The keys of now have not been judged.
             guard isOfNow else { throw GSSFault(.other, "the keys have changed while tickets were asked for") }
             throw error
+        }
+    }
+
+    // MARK: - In a user's name
+
+    private func tickets(for want: Want, of user: String) throws(GSSFault) -> (GSSCredential, FirstToken) {
+        let generation = state.withLock { $0.generation }
+        let own = try impersonator()
+        do throws(GSSFault) {
+            let credential = try GSSCredential(own, actingFor: user)
+            var token = try want.token(of: credential)
+            token.isNewGrant = true
+            return (credential, token)
+        } catch {
+            if let words = Self.words(ofRefusal: error.kind) {
+                let fault = GSSFault(.requestRefused, words)
+                note(refusal: fault, of: want, generation)
+                throw fault
+            }
+            // Nothing that is said of a user's ticket is said of our keys. Our own may have ended by the KDC's clock.
+            guard [.credentialExpired, .credentialMissing, .keysWrong].contains(error.kind) else { throw error }
+            state.withLock { state in
+                if state.own?.credential === own { state.own = nil }
+            }
+            throw GSSFault(.other, error.message)
+        }
+    }
+
+    /// Our own tickets, which many users' are asked for with.
+    private func impersonator() throws(GSSFault) -> GSSCredential {
+        let now = clock()
+        let (held, generation) = state.withLock { ($0.own, $0.generation) }
+        if let held, now < held.renewsAt { return held.credential }
+        let credential: GSSCredential
+        do throws(GSSFault) { credential = try made() } catch {
+            throw error.kind == .requestRefused ? GSSFault(.other, error.message) : error
+        }
+        let life = try credential.remainingLifetime().map { Int64($0) * 1000 } ?? Self.longest
+        state.withLock { state in
+            guard state.generation == generation else { return }
+            state.own = Tickets(
+                credential: credential, user: nil, since: now, until: now + life, renewsAt: now + life / 2, usedAt: now)
+        }
+        return credential
+    }
+
+    /// Tells without a name; nil for what is no refusal of a user.
+    private static func words(ofRefusal kind: GSSFault.Kind) -> String? {
+        switch kind {
+        case .clientUnknown: "the KDC does not know this user"
+        case .clientRevoked: "the KDC says that this user's account is locked, disabled or expired"
+        case .requestRefused:
+            "the KDC gives no ticket to this server in this user's name: the user's account must not be delegated, or the gateway's "
+                + "account may not act for users towards this server, or krb5.conf has no 'forwardable = true'"
+        default: nil
+        }
+    }
+
+    private func note(refusal fault: GSSFault, of want: Want, _ generation: UInt64) {
+        let now = clock()
+        state.withLock { state in
+            guard state.generation == generation else { return }
+            if state.refusedUsers.count >= Self.mostOfUsers {
+                state.refusedUsers = state.refusedUsers.filter { now < $0.value.until }
+            }
+            if state.refusedUsers.count >= Self.mostOfUsers { state.refusedUsers = [:] }
+            state.refusedUsers[want.purpose] = Rest(until: now + Self.rest, fault: fault)
+            // Those of before would serve on for hours.
+            state.tickets[want.purpose] = nil
         }
     }
 }

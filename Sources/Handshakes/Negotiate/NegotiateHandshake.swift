@@ -26,7 +26,7 @@ struct NegotiateHandshake: OneTimeHandshake {
             "its connections serve no other identity, since the token authenticates them",
             settings.wantsProof
                 ? "an answer passes once the server has proven who it is" : "the server need not prove who it is",
-        ]
+        ] + (settings.users.map { ["asks in the name of the request's subject, a user of \($0.realm) whom 'allow' has; connections are shared by no two users"] } ?? [])
     }
 
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "Authorization", value: token) }
@@ -49,15 +49,25 @@ struct NegotiateHandshake: OneTimeHandshake {
     func credential(
         for need: OneTimeNeed, environment: any GrantEnvironment
     ) async throws(GrantFailure) -> OneTimeCredential {
+        let user = try user(of: need)
         try await readKeys(environment)
         let bindings = need.serverEndPoint.map { Array("tls-server-end-point:".utf8) + $0 }
         let first = try await told { () async throws(GSSFault) -> NegotiateCredential.FirstToken in
             try await credential.begin(
-                to: NegotiateSettings.target(need.resource), bindings: bindings, mutual: settings.wantsProof,
+                to: NegotiateSettings.target(need.resource), for: user, bindings: bindings, mutual: settings.wantsProof,
                 within: patience)
         }
         return OneTimeCredential(
-            Self.secret(first.bytes), negotiation: NegotiateExchange(first, of: self))
+            Self.secret(first.bytes), negotiation: NegotiateExchange(first, of: self), isNewGrant: first.isNewGrant)
+    }
+
+    /// The principal in whose name the ticket is; nil: our own.
+    private func user(of need: OneTimeNeed) throws(GrantFailure) -> String? {
+        guard let users = settings.users else { return nil }
+        guard case .name(let subject)? = need.user else { throw .internal(reason: "a request without a subject") }
+        do throws(NegotiateUsers.Refusal) { return try users.principal(of: subject) } catch {
+            throw .policyDenied(reason: error.description)
+        }
     }
 
     static func secret(_ token: [UInt8]) -> Secret { Secret(Array("Negotiate \(Base64.encode(token))".utf8)) }
@@ -73,7 +83,11 @@ struct NegotiateHandshake: OneTimeHandshake {
 
     var bindsConnections: Bool { true }
     func forget() { credential.forget() }
-    func noteRefusal() { credential.noteRefusal() }
+    func noteRefusal(of user: EndUser?) {
+        guard let users = settings.users else { return credential.noteRefusal(of: nil) }
+        guard case .name(let subject)? = user, let principal = try? users.principal(of: subject) else { return }
+        credential.noteRefusal(of: principal)
+    }
 
     // MARK: - Ahead of requests
 
@@ -81,7 +95,7 @@ struct NegotiateHandshake: OneTimeHandshake {
     func acquire(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> AccessGrant {
         try await readKeys(environment)
         let seconds = try await told { () async throws(GSSFault) -> UInt32? in
-            try await credential.lifetime(within: patience)
+            try await credential.lifetime(forUsers: settings.users != nil, within: patience)
         }
         let lifetime = seconds.map { UInt64($0) * 1_000_000_000 } ?? AccessGrant.longestLifetime
         return AccessGrant(
@@ -112,7 +126,9 @@ struct NegotiateHandshake: OneTimeHandshake {
             case .clientUnknown, .clientRevoked, .keysWrong: throw .credentialRejected(reason: reason)
             case .tooLate: throw .timedOut(step: "ticket")
             case .kdcUnreachable, .clockSkew: throw .issuerUnavailable(retryAfterSeconds: nil, reason: reason)
-            case .other: throw .issuerUnavailable(retryAfterSeconds: 1, reason: reason)
+            // The user's, and nobody else's.
+            case .requestRefused where settings.users != nil: throw .policyDenied(reason: reason)
+            case .requestRefused, .other: throw .issuerUnavailable(retryAfterSeconds: 1, reason: reason)
             default: throw .issuerAnswerInvalid(reason: reason)
             }
         }

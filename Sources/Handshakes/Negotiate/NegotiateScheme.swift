@@ -20,6 +20,7 @@ struct NegotiateScheme: Scheme {
     }
 
     func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        checkSubject(route, keys, of: identity)
         if keys.has("inject") {
             keys.error(
                 "'inject' of \(keys.place): 'negotiate' writes Authorization, whose place its protocol names",
@@ -34,6 +35,32 @@ struct NegotiateScheme: Scheme {
             keys.error(
                 "'large_body: probe_head' of \(keys.place) would spend a token that is good for one request",
                 at: "on_rejected")
+        }
+    }
+
+    // MARK: - End users
+
+    func reasonAgainst(_ subject: Route.Subject) -> String? {
+        guard settings.users != nil else {
+            return "its tickets are in its own name; 'for_users' of its 'negotiate' asks for them in the subject's"
+        }
+        return subject == .callerToken
+            ? "a caller's token is not read here, so that it names nobody; say from_client_certificate, or from_header"
+            : nil
+    }
+
+    /// A subject becomes somebody's ticket, so that it has to come from somebody who has proven who he is.
+    private func checkSubject(_ route: Route, _ keys: BlockReader, of identity: Identity) {
+        guard settings.users != nil else { return }
+        switch route.subject {
+        case nil:
+            keys.error(
+                "identity '\(identity.name)' has 'for_users', so \(keys.place) needs 'subject'", at: "use")
+        case .header? where route.callers.tlsNames.isEmpty && route.callers.unixUsers.isEmpty:
+            keys.error(
+                "'subject' of \(keys.place) is a header's word, by which identity '\(identity.name)' would act for anybody: 'callers' needs 'tls_names' or 'unix_users', which prove who wrote it",
+                at: "subject")
+        default: break
         }
     }
 

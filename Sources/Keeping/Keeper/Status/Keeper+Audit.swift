@@ -30,6 +30,15 @@ extension Keeper {
         resources.audit?.note(act, [AuditField(.identity, .name(identity.plan.name))] + fields)
     }
 
+    /// The server that a credential for one request is for, and in whose name it is.
+    func fields(of need: OneTimeNeed) -> [AuditField] {
+        var fields = [AuditField(.service, .name(need.resource))]
+        if case .name(let name)? = need.user, let tag = resources.audit?.tag(of: name.utf8) {
+            fields.append(AuditField(.subject, .subject(tag)))
+        }
+        return fields
+    }
+
     /// A purge, with as many tokens as it found.
     func audit(_ scope: PurgeScope, _ report: PurgeReport) {
         guard let trail = resources.audit else { return }

@@ -65,8 +65,8 @@ extension Keeper {
     private func cold(_ request: ParkedRequest, _ route: KeptRoute, _ identity: KeptIdentity) {
         if let handshake = identity.plan.handshake as? any OneTimeHandshake {
             return fetch(
-                for: request.ticket, target: request.path, bindings: request.serverEndPoint, on: route, identity,
-                by: handshake)
+                for: request.ticket, target: request.path, subject: request.subject, bindings: request.serverEndPoint,
+                on: route, identity, by: handshake)
         }
         if let subject = request.subject {
             if route.bindsToURL { return arrived(request, at: subject.key, on: route, identity) }
@@ -200,10 +200,11 @@ extension Keeper {
             // Refused once: another one is fetched. Refused twice: it is not the token.
             guard let ticket = report.ticket else { return }
             if report.isReplay { return answer(ticket, .final) }
-            handshake.noteRefusal()
+            handshake.noteRefusal(of: report.subject.flatMap { EndUser($0) })
             // Made for the connection, it is asked for when there is another one.
             if handshake.bindsConnections { return answer(ticket, .anew) }
-            return fetch(for: ticket, target: report.path, on: route, identity, by: handshake)
+            return fetch(
+                for: ticket, target: report.path, subject: report.subject, on: route, identity, by: handshake)
         }
         let token: KeptToken?
         switch identity.policy.kind {

@@ -41,7 +41,7 @@ extension Keeper {
     /// The server has nothing more to say, or says in its token why it does not serve: another credential may do.
     private func refused(_ report: NegotiationOfRequest, by handshake: any OneTimeHandshake) -> TokenAnswer {
         guard !report.isReplay else { return .final }
-        handshake.noteRefusal()
+        handshake.noteRefusal(of: report.subject.flatMap { EndUser($0) })
         return .anew
     }
 

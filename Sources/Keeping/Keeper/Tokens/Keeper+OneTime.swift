@@ -1,3 +1,4 @@
+internal import Audit
 internal import DataPath
 internal import Handshakes
 internal import Telemetry
@@ -13,18 +14,21 @@ extension Keeper {
     static let denialMemory: UInt64 = 5_000_000_000
 
     func fetch(
-        for ticket: Ticket, target: [UInt8], bindings: [UInt8]? = nil, on route: KeptRoute, _ identity: KeptIdentity,
-        by handshake: any OneTimeHandshake
+        for ticket: Ticket, target: [UInt8], subject: RequestSubject?, bindings: [UInt8]? = nil, on route: KeptRoute,
+        _ identity: KeptIdentity, by handshake: any OneTimeHandshake
     ) {
         guard let resource = handshake.resource(of: target, on: route.wanted) else {
             return answer(ticket, .fault(Fault(.resourceMissing)))
         }
-        if let fault = fault(ahead: resource, identity) { return answer(ticket, .fault(fault)) }
+        // A name that is no text cannot be told to an issuer.
+        let user = subject.flatMap { EndUser($0) }
+        guard subject == nil || user != nil else { return answer(ticket, .fault(Fault(.subjectMissing))) }
+        let need = OneTimeNeed(resource: resource, serverEndPoint: bindings, user: user)
+        if let fault = fault(ahead: need, identity) { return answer(ticket, .fault(fault)) }
         guard oneTime.tickets.enter(ticket, of: identity) else {
             return answer(ticket, .fault(Fault(.tooManyWaiters, retryAfter: 1)))
         }
         start { keeper in
-            let need = OneTimeNeed(resource: resource, serverEndPoint: bindings)
             let found = await keeper.fetch(need, for: ticket, identity, by: handshake)
             // Whoever left meanwhile has thrown it away: nobody else may have it.
             if keeper.oneTime.tickets.remove(ticket) { keeper.answer(ticket, found) }
@@ -32,15 +36,15 @@ extension Keeper {
     }
 
     /// The fault that is known without asking the issuer; nil where there is none.
-    private func fault(ahead resource: String, _ identity: KeptIdentity) -> Fault? {
+    private func fault(ahead need: OneTimeNeed, _ identity: KeptIdentity) -> Fault? {
         if let held = heldBackHere(identity) { return held.fault(of: identity.plan.name) }
         if identity.policy.access.connectivity == .offline {
             return Fault(
                 .issuerUnavailable, retryAfter: 1, detail: "identity \(identity.plan.name) is configured to be offline")
         }
         guard handOver.mayGrant else { return Self.upgrading }
-        guard let denial = identity.denials[resource], denial.until > now else { return nil }
-        return Fault(.resourceDenied, detail: denial.reason)
+        guard let denial = identity.denials[need.purpose], denial.until > now else { return nil }
+        return Self.denied(need, denial.reason)
     }
 
     /// A login spares a password. It does not spare the statement by which the gateway registers, which is sent beside a login that stands.
@@ -62,11 +66,12 @@ extension Keeper {
             identity.noteGrant(at: now)
             if ticket.followsChallenge { identity.noteReplay(at: now) }
             identity.recovered(at: now)
+            if credential.isNewGrant { audit(.grant, identity, fields(of: need)) }
             return .once(Self.line(of: credential.secret, by: handshake), negotiation: credential.negotiation)
         } catch {
             if case .policyDenied(let reason) = error {
-                note(denial: reason, of: need.resource, identity)
-                return .fault(Fault(.resourceDenied, detail: reason))
+                note(denial: reason, of: need, identity)
+                return .fault(Self.denied(need, reason))
             }
             if case .credentialRejected = error, environment.secretVersion == identity.secretVersion {
                 markRejected(identity)
@@ -85,10 +90,16 @@ extension Keeper {
         Secret(secret.withBytes { fieldLine(handshake.injection(for: Array($0))) })
     }
 
-    private func note(denial reason: String, of resource: String, _ identity: KeptIdentity) {
+    /// A user who is denied is told so; of a denied resource the provider is asked anew for each user.
+    private static func denied(_ need: OneTimeNeed, _ reason: String) -> Fault {
+        Fault(need.user == nil ? .resourceDenied : .subjectRefused, detail: reason)
+    }
+
+    private func note(denial reason: String, of need: OneTimeNeed, _ identity: KeptIdentity) {
+        if need.user != nil { audit(.refusal, identity, fields(of: need) + self.reason("subject_refused")) }
         if identity.denials.count >= 256 { identity.denials = identity.denials.filter { $0.value.until > now } }
         if identity.denials.count >= 256 { identity.denials.removeAll() }
-        identity.denials[resource] = (now + Self.denialMemory, reason)
+        identity.denials[need.purpose] = (now + Self.denialMemory, reason)
     }
 
     // MARK: - Calls
@@ -150,5 +161,26 @@ extension Keeper {
     func turnedAway(_ quota: CallQuota) {
         oneTime.paces[quota.origin, default: CallPace()].turnedAway(quota, at: now)
         events.warn("issuer throttles", [LogField("issuer", .name(quota.origin))])
+    }
+}
+
+extension OneTimeNeed {
+    /// What a denial is of: the resource, and in whose name.
+    fileprivate var purpose: String {
+        guard case .name(let name)? = user else { return resource }
+        return "\(resource)\u{0}\(name)"
+    }
+}
+
+extension EndUser {
+    /// Nil for a name that is no text.
+    init?(_ subject: RequestSubject) {
+        if let token = subject.token {
+            self = .token(token)
+        } else if let name = String(validating: subject.key.bytes, as: UTF8.self) {
+            self = .name(name)
+        } else {
+            return nil
+        }
     }
 }
