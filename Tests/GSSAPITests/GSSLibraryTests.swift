@@ -34,7 +34,7 @@ import Testing
         (0x96C7_3A18, .keysWrong), (0x96C7_3A25, .clockSkew), (0x96C7_3A9C, .kdcUnreachable),
         (0x96C7_3A20, .credentialExpired),
         (0x96C7_3A2E, .mutualAuthenticationFailed), (0x96C7_3AC3, .credentialMissing), (0x96C7_3AEB, .keytabUnreadable),
-        (39_756_033, .credentialMissing),
+        (39_756_033, .credentialMissing), (0x96C7_3A0C, .requestRefused), (0x96C7_3A0D, .requestRefused),
     ])
     func codesOfKerberosHaveKinds(minor: UInt32, kind: GSSFault.Kind) {
         #expect(GSSClassification.kind(routineError: 13, minor: minor, detail: "") == kind)
@@ -44,6 +44,7 @@ import Testing
         ("Server HTTP/x@TEST not found in Kerberos database", GSSFault.Kind.serverUnknown),
         ("Client 'x@TEST' not found in Kerberos database", .clientUnknown),
         ("Cannot contact any KDC for realm 'TEST'", .kdcUnreachable), ("Clock skew too great", .clockSkew),
+        ("KDC can't fulfill requested option", .requestRefused), ("KDC policy rejects request", .requestRefused),
         ("made up", .other),
     ])
     func textsDecideWhereANumberWasReplaced(text: String, kind: GSSFault.Kind) {

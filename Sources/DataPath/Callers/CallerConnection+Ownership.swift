@@ -4,7 +4,7 @@ internal import Reactor
 
 /// Callers that authenticate the connection to the upstream itself (`UpstreamOwner`): it is theirs alone from then on, and ends with them.
 extension CallerConnection {
-    /// Whose connections the request may go out on, besides those that are nobody's.
+    /// The owner whose connections the request may go out on, besides those that are nobody's.
     var upstreamOwner: UpstreamOwner? {
         if let route = exchange.route, route.ownsBySubject {
             return subject(on: route).map { data.owner(for: $0.key) }

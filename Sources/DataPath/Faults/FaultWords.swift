@@ -39,7 +39,8 @@ extension Fault.Kind {
         case .proxyTokenRefused: "The proxy wants a token of its own, and Proxy-Authorization has none or a wrong one."
         case .subjectMissing:
             "The route has a token for each end user, and the request names no user, or names one twice."
-        case .subjectRefused: "The issuer gives no token for this user, or the caller's own token has expired."
+        case .subjectRefused:
+            "The issuer gives no token for this user, the identity acts for others alone, or the caller's own token has expired."
         case .resourceMissing: "The identity's tokens are for one thing each, and the request does not name it."
         case .resourceDenied: "The provider does not authorize this user for what the request names."
         case .crossSite: "A web page of another site made the request, and the route does not admit browsers."

@@ -34,7 +34,7 @@ package final class RoutePlan: Sendable {
     let bindsConnections: Bool
     /// The identity authenticates connections in the name of each request's subject.
     let ownsBySubject: Bool
-    /// Either of both.
+    /// Connections of the route's upstream may have an owner, by either.
     let ownsConnections: Bool
     /// The field that carries the credential, in lower case: HTTP/2 never indexes it.
     let secretName: [UInt8]

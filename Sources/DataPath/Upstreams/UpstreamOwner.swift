@@ -10,8 +10,8 @@ package enum UpstreamOwner: Hashable, Comparable, Sendable {
     /// An end user in whose name the identity authenticates connections, by a number that its loop gives to nobody else.
     case subject(UInt64)
 
-    /// Its requests can go out on any new connection; on another one a caller would have to authenticate again, so that it keeps its own
-    /// however long ago that was used.
+    /// Requests of a subject can go out on any new connection. A caller would have to authenticate again on another one, so that it keeps its
+    /// own however long ago that was used.
     var authenticatesEachRequest: Bool { if case .subject = self { true } else { false } }
 }
 

@@ -71,7 +71,8 @@ public final class GSSCredential: @unchecked Sendable {
     /// - Throws: what a KDC says, above all `clientUnknown`, `clientRevoked` and `requestRefused`; `invalidArgument` for a name like that.
     public init(_ own: GSSCredential, actingFor user: String) throws(GSSFault) {
         let parts = user.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
-        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }), !user.utf8.contains(where: { "/\\\0".utf8.contains($0) })
+        guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }),
+            !user.utf8.contains(where: { "/\\\0".utf8.contains($0) })
         else { throw GSSFault(.invalidArgument, "the name of a user cannot stand in a principal") }
         let name = try GSSName(own.library, user, isPrincipal: true)
         var handle: cgss_cred?

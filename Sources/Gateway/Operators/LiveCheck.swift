@@ -110,7 +110,8 @@ extension Keeper {
         if identity.plan.isTokenless {
             return finding("a certificate; the upstreams below judge it")
         }
-        if identity.isPerUser {
+        // A scheme of requests has something of its own to be tried.
+        if identity.isPerUser, !(identity.plan.handshake is any OneTimeHandshake) {
             let answers = await reachesIssuer(identity, environment)
             return finding(
                 answers ?? "the issuer answers; a token per subject needs a subject and was not tried",

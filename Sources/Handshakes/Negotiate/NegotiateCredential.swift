@@ -158,7 +158,7 @@ final class NegotiateCredential: Sendable {
         let bindings: [UInt8]?
         let mutual: Bool
 
-        /// What is known of the server's KDC is the same for all users.
+        /// A KDC that is silent is silent for all users.
         var server: String { "\(target)" }
         /// No name has the octet between both.
         var purpose: String { user.map { "\(target)\u{0}\($0)" } ?? server }
@@ -319,7 +319,7 @@ final class NegotiateCredential: Sendable {
         }
     }
 
-    /// Whoever has not been served for the longest time gives way to others.
+    /// Tickets that have not been used for the longest time give way to others.
     private static func makeRoom(in state: inout State, for want: Want, at now: Int64) {
         let most = want.user == nil ? mostOwn : mostOfUsers
         guard state.tickets[want.purpose] == nil, state.tickets.count >= most else { return }
@@ -409,7 +409,7 @@ final class NegotiateCredential: Sendable {
             }
             if state.refusedUsers.count >= Self.mostOfUsers { state.refusedUsers = [:] }
             state.refusedUsers[want.purpose] = Rest(until: now + Self.rest, fault: fault)
-            // Those of before would serve on for hours.
+            // The tickets of before would serve on for hours.
             state.tickets[want.purpose] = nil
         }
     }

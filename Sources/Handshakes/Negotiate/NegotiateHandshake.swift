@@ -26,7 +26,14 @@ struct NegotiateHandshake: OneTimeHandshake {
             "its connections serve no other identity, since the token authenticates them",
             settings.wantsProof
                 ? "an answer passes once the server has proven who it is" : "the server need not prove who it is",
-        ] + (settings.users.map { ["asks in the name of the request's subject, a user of \($0.realm) whom 'allow' has; connections are shared by no two users"] } ?? [])
+        ] + (settings.users.map(Self.explanation) ?? [])
+    }
+
+    private static func explanation(of users: NegotiateUsers) -> [String] {
+        [
+            "asks in the name of the request's subject, a user of \(users.realm) whom 'allow' has and 'deny' has not",
+            "no two users share a connection",
+        ]
     }
 
     func injection(for token: [UInt8]) -> InjectedField { InjectedField(name: "Authorization", value: token) }
@@ -101,6 +108,14 @@ struct NegotiateHandshake: OneTimeHandshake {
         return AccessGrant(
             token: Secret("ready"), tokenType: "", lifetime: min(lifetime, AccessGrant.longestLifetime),
             sentAt: await environment.now())
+    }
+
+    /// Tickets of users need a user.
+    func tryOut(_ wanted: Wanted, environment: any GrantEnvironment) async throws(GrantFailure) -> LiveTrial? {
+        _ = try await acquire(wanted, environment: environment)
+        return settings.users.map { _ in
+            LiveTrial(text: "token obtained in its own name; one in a user's name needs a subject and was not tried")
+        }
     }
 
     /// The library reads the file itself. The keeper does, too, so that it knows which keys a KDC has refused, and sees new ones.

@@ -52,7 +52,8 @@ struct NegotiateSettings: Sendable, Equatable {
                 "Users who are refused whatever `allow` says, in any case of letters; krbtgt and names that end with $ always are."
             ),
             KeySpec(
-                "strip_prefix", .text(.line), "The beginning of a subject that is no part of the name; others are refused."),
+                "strip_prefix", .text(.line),
+                "The beginning of a subject that is no part of the name; others are refused."),
             KeySpec(
                 "strip_suffix", .text(.line),
                 "The end of a subject that is no part of the name, such as @corp.example; others are refused."),
@@ -83,7 +84,9 @@ struct NegotiateSettings: Sendable, Equatable {
     private static func users(_ keys: BlockReader) -> NegotiateUsers {
         let reader = keys.inside("for_users")
         reader.needRequired()
-        if keys.has("cache") { keys.refuse("for_users", "needs 'keytab': the KDC has to know the account that acts for users") }
+        if keys.has("cache") {
+            keys.refuse("for_users", "needs 'keytab': the KDC has to know the account that acts for users")
+        }
         let realm = reader.line("realm")
         if !realm.isEmpty, !NegotiateUsers.isRealm(realm) { reader.refuse("realm", "is no realm") }
         for key in ["allow", "deny"] {

@@ -20,13 +20,14 @@ struct NegotiateUsers: Sendable, Equatable {
     /// The names of no people, which no `allow` admits: the KDC's own account, and machines.
     static let alwaysDenied = [Rule("krbtgt"), Rule("*$")]
 
-    /// Why a subject has no principal. Each description says what to do, and has nothing of the subject.
+    /// The reason for which a subject has no principal. Its description has nothing of the subject.
     enum Refusal: Error, Equatable, CaseIterable, CustomStringConvertible {
         case malformed, otherForm, denied, notAllowed
 
         var description: String {
             switch self {
-            case .malformed: "the subject is no name of a user: it is empty, too long, or has a character that none may have"
+            case .malformed:
+                "the subject is no name of a user: it is empty, too long, or has a character that none may have"
             case .otherForm: "the subject has not the form that 'for_users' of the identity describes"
             case .denied: "'deny' of the identity refuses this user"
             case .notAllowed: "'allow' of the identity does not have this user"
@@ -105,7 +106,8 @@ struct NegotiateUsers: Sendable, Equatable {
             default: break
             }
             switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: return false
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned:
+                return false
             default: return true
             }
         }

@@ -165,7 +165,7 @@ extension Keeper {
 }
 
 extension OneTimeNeed {
-    /// What a denial is of: the resource, and in whose name.
+    /// The key of a denial: the resource, and in whose name.
     fileprivate var purpose: String {
         guard case .name(let name)? = user else { return resource }
         return "\(resource)\u{0}\(name)"
