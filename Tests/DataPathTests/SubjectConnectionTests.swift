@@ -13,7 +13,7 @@ import Testing
         let wantsProof = false
         let lifetime: UInt64?
         init(_ lifetime: UInt64?) { self.lifetime = lifetime }
-        func answer(_ token: [UInt8], isLast: Bool) async throws(GrantFailure) -> Secret? { nil }
+        func answer(_ token: [UInt8], isLast: Bool) async throws(Handshakes.GrantFailure) -> Secret? { nil }
     }
 
     /// The kernel of tests says that every caller is user 1000.
@@ -42,7 +42,7 @@ import Testing
         scene.upstreams[index].send(Wire.ok("x"))
         scene.settle()
         #expect(caller.status == 200)
-        caller.close()
+        caller.reset()
         scene.settle()
         return index
     }

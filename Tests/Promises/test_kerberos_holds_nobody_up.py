@@ -105,3 +105,61 @@ def test_what_is_checked(gateway, block, route, words):
     gateway.file.write_text(json.dumps(gateway.config))
     status, output, _ = gateway.command("check")
     assert status != 0 and words in output, output
+
+
+USERS = {"keytab": "file:/k", "for_users": {"realm": "R", "allow": "anna"}}
+HEADER = {"subject": {"from_header": "X-User"}}
+
+
+def users(**changes):
+    """Its `for_users` with changes; a key that is None is left out."""
+    rules = {key: value for key, value in (USERS["for_users"] | changes).items() if value is not None}
+    return USERS | {"for_users": rules}
+
+
+@pytest.mark.parametrize(
+    "block, route, words",
+    [
+        # Whoever names a user has proven who he is.
+        (USERS, HEADER | {"callers": "local"}, "'callers' needs 'tls_names' or 'unix_users'"),
+        (USERS, HEADER | {"callers": {"allow": ["10.0.0.0/8"]}}, "'callers' needs 'tls_names' or 'unix_users'"),
+        (USERS, HEADER | {"callers": {"token": "env:TOKEN"}}, "'callers' needs 'tls_names' or 'unix_users'"),
+        (USERS, {"subject": "from_caller_token", "callers": {"token": "env:TOKEN"}}, "it names nobody"),
+        (USERS, {"subject": "from_client_certificate", "callers": "local"}, "asks for no certificate"),
+        (USERS, {}, "has 'for_users', so route"),
+        ({"keytab": "file:/k"}, HEADER | {"callers": "local"}, "'for_users' of its 'negotiate'"),
+        # Who may be acted for is said, and in a form that is understood.
+        (users(allow=None), HEADER, "needs 'allow'"),
+        (users(allow=[]), HEADER, "'allow' of 'for_users' of identity 'kerberos' (negotiate) has no name"),
+        (users(realm=None), HEADER, "needs 'realm'"),
+        (users(realm="A@B"), HEADER, "is no realm"),
+        (users(allow="a*b*"), HEADER, "one '*', at the beginning or at the end"),
+        (users(deny="a*b"), HEADER, "one '*', at the beginning or at the end"),
+        (users(allow="anna@R"), HEADER, "a name that no user has"),
+        (users(deny="HTTP/host"), HEADER, "a name that no user has"),
+        ({"cache": "/c", "for_users": USERS["for_users"]}, HEADER, "needs 'keytab'"),
+    ],
+)
+def test_what_is_checked_where_it_acts_for_users(gateway, block, route, words):
+    test_what_is_checked(gateway, block, route, words)
+
+
+def test_a_mistake_is_told_with_its_line(gateway):
+    """The line of `subject`; and everybody in `allow` is a warning."""
+    gateway.file.write_text(f"""identities:
+  kerberos:
+    negotiate:
+      keytab: file:/k
+      for_users:
+        realm: R
+        allow: "*"
+routes:
+  - listen: {gateway.listen}
+    to: https://web.example.com
+    use: kerberos
+    callers: local
+    subject: {{from_header: X-User}}
+""")
+    status, output, _ = gateway.command("check")
+    assert status != 0 and f"{gateway.file}:13:5 error 'subject' of route" in output, output
+    assert f"{gateway.file}:7:9 warning 'allow' of" in output and "whom the KDC knows" in output, output

@@ -60,7 +60,7 @@ class Edge:
         block = {
             "keytab": f"file:{kdc.keytab(account)}", "principal": f"{account}@{REALM}",
             "service": f"HTTP/localhost@{REALM}"}
-        users = {"realm": REALM, "allow": ["anna", "bert", "zoe", "lock", "nobody", "süß"], "deny": ["adm*"]} | rules
+        users = {"realm": REALM, "allow": ["anna", "bert", "zoe", "lock", "nobody", "süß", "éva", "e\u0301va"], "deny": ["adm*"]} | rules
         header = {"subject": {"from_header": "X-Remote-User"}, "callers": {"tls_names": ["proxy.test"]}}
         routes = [
             {"use": "named", **header},
@@ -210,6 +210,18 @@ def test_rules_for_many_take_plain_names_alone(edge, kdc):
     for user in ("ａdmin", "ädmin", "ad min"):
         refused(edge.ask(user.encode()), "'allow'")
     refused(edge.ask("Admin"), "'deny'")
+
+
+def test_users_are_told_apart_by_octets(edge, kdc):
+    """Two spellings of one text are two users: what is remembered of the first is not said of the second."""
+    edge = edge()
+    for user in ("\u00e9va", "e\u0301va"):
+        before = kdc.requests()
+        refused(edge.ask(user.encode()), "does not know this user")
+        assert kdc.requests() > before
+        before = kdc.requests()
+        refused(edge.ask(user.encode()), "does not know this user")
+        assert kdc.requests() == before
 
 
 def test_whom_the_kdc_refuses_is_told_so_and_nobody_else_is(edge, kdc, gateway):

@@ -19,11 +19,11 @@ final class NegotiateCredential: Sendable {
 
     private struct State {
         /// By the server's name and the user's.
-        var tickets: [String: Tickets] = [:]
+        var tickets: [Purpose: Tickets] = [:]
         /// Our own, by which users' are asked for.
         var own: Tickets?
         /// Users in whose name the KDC gives no ticket to a server.
-        var refusedUsers: [String: Rest] = [:]
+        var refusedUsers: [Purpose: Rest] = [:]
         /// The keytab as it was read last.
         var keys: Secret?
         /// Rises when nothing of before may be used: what was asked for before is not published.
@@ -36,12 +36,19 @@ final class NegotiateCredential: Sendable {
 
     private struct Tickets {
         let credential: GSSCredential
-        let user: String?
         let since: Int64
         let until: Int64
         var renewsAt: Int64
         var isRenewing = false
         var usedAt: Int64
+        /// They were renewed in a user's name beside the requests, of which nobody has been told.
+        var isUntold = false
+    }
+
+    /// The server that tickets are for, and in whose name: by octets, since two spellings of one text are two users.
+    private struct Purpose: Hashable {
+        let server: String
+        let user: [UInt8]?
     }
 
     private struct Rest {
@@ -115,9 +122,11 @@ final class NegotiateCredential: Sendable {
         if let held = standing(want.purpose) {
             renewInTime(want)
             do throws(GSSFault) {
-                return try await submit(to: Self.local, within: patience) { () throws(GSSFault) in
+                var token = try await submit(to: Self.local, within: patience) { () throws(GSSFault) in
                     try want.token(of: held)
                 }
+                token.isNewGrant = takeUntold(held, for: want.purpose)
+                return token
             } catch {
                 guard error.kind != .tooLate else { throw error }
                 // Most likely ended by another clock; others are had at once.
@@ -160,8 +169,7 @@ final class NegotiateCredential: Sendable {
 
         /// A KDC that is silent is silent for all users.
         var server: String { "\(target)" }
-        /// No name has the octet between both.
-        var purpose: String { user.map { "\(target)\u{0}\($0)" } ?? server }
+        var purpose: Purpose { Purpose(server: server, user: user.map { Array($0.utf8) }) }
 
         func token(of credential: GSSCredential) throws(GSSFault) -> FirstToken {
             let initiator = try GSSInitiator(credential, target: target, channelBindings: bindings, mutual: mutual)
@@ -201,11 +209,12 @@ final class NegotiateCredential: Sendable {
     func noteRefusal(of user: String?) {
         let now = clock()
         state.withLock { state in
-            state.tickets = state.tickets.filter { $0.value.user != user || now < $0.value.since + Self.rest }
+            let user = user.map { Array($0.utf8) }
+            state.tickets = state.tickets.filter { $0.key.user != user || now < $0.value.since + Self.rest }
         }
     }
 
-    private func standing(_ purpose: String) -> GSSCredential? {
+    private func standing(_ purpose: Purpose) -> GSSCredential? {
         let now = clock()
         return state.withLock { state in
             guard let held = state.tickets[purpose], now < held.until else { return nil }
@@ -214,7 +223,15 @@ final class NegotiateCredential: Sendable {
         }
     }
 
-    private func drop(_ credential: GSSCredential, for purpose: String) {
+    private func takeUntold(_ credential: GSSCredential, for purpose: Purpose) -> Bool {
+        state.withLock { state in
+            guard let held = state.tickets[purpose], held.credential === credential else { return false }
+            state.tickets[purpose]?.isUntold = false
+            return held.isUntold
+        }
+    }
+
+    private func drop(_ credential: GSSCredential, for purpose: Purpose) {
         state.withLock { state in
             if state.tickets[purpose]?.credential === credential { state.tickets[purpose] = nil }
         }
@@ -302,8 +319,8 @@ final class NegotiateCredential: Sendable {
             guard state.generation == generation else { return }
             Self.makeRoom(in: &state, for: want, at: now)
             state.tickets[want.purpose] = Tickets(
-                credential: credential, user: want.user, since: now, until: now + token.lifetime, renewsAt: now + half,
-                usedAt: now)
+                credential: credential, since: now, until: now + token.lifetime, renewsAt: now + half, usedAt: now,
+                isUntold: anew && want.user != nil)
             state.rests[want.server] = nil
             state.refusedUsers[want.purpose] = nil
         }
@@ -383,7 +400,7 @@ final class NegotiateCredential: Sendable {
         state.withLock { state in
             guard state.generation == generation else { return }
             state.own = Tickets(
-                credential: credential, user: nil, since: now, until: now + life, renewsAt: now + life / 2, usedAt: now)
+                credential: credential, since: now, until: now + life, renewsAt: now + life / 2, usedAt: now)
         }
         return credential
     }

@@ -48,7 +48,7 @@ package final class KeptIdentity: @unchecked Sendable {
     /// A preview of the issuer's decisions on some resources, and when it was asked for.
     var preview: (at: UInt64, facts: [IdentityFact])?
     /// Denials of a short time ago, by resource; bounded.
-    var denials: [String: (until: UInt64, reason: String)] = [:]
+    var denials: [ByteString: (until: UInt64, reason: String)] = [:]
     private(set) var grants: UInt64 = 0
     /// The last day, for operators.
     private(set) var day = IdentityDay()

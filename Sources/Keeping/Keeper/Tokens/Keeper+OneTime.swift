@@ -166,9 +166,9 @@ extension Keeper {
 
 extension OneTimeNeed {
     /// The key of a denial: the resource, and in whose name.
-    fileprivate var purpose: String {
-        guard case .name(let name)? = user else { return resource }
-        return "\(resource)\u{0}\(name)"
+    fileprivate var purpose: ByteString {
+        guard case .name(let name)? = user else { return ByteString(resource) }
+        return ByteString(Array(resource.utf8) + [0] + Array(name.utf8))
     }
 }
 
