@@ -47,13 +47,26 @@ import Testing
         return index
     }
 
+    private static func endConnections(of scene: Scene) throws {
+        let connections = try #require(scene.plan.routes[0].identity?.connections)
+        connections.rise()
+        scene.data.desk.open(.ended(connections))
+        scene.settle()
+    }
+
+    /// Users' connections outlive the callers that brought them.
+    private static func end(_ scene: Scene) throws {
+        try endConnections(of: scene)
+        scene.end()
+    }
+
     @Test func aUserComesBackToHisOwnConnectionAndNobodyElseDoes() throws {
         let scene = try Scene(Self.plan())
         let users = ["anna", "bert", "anna", "Anna", "bert", "anna", "carl"]
         let found = try users.map { try Self.exchange(scene, $0) }
         #expect(found == [0, 1, 0, 2, 1, 0, 3])
         #expect(scene.idleUpstreams == 0)
-        scene.end()
+        try Self.end(scene)
     }
 
     @Test func aConnectionEndsWithItsTickets() throws {
@@ -62,7 +75,7 @@ import Testing
         scene.pass(seconds: 3)
         #expect(scene.upstreams[0].isClosed)
         #expect(try Self.exchange(scene, "anna") == 1)
-        scene.end()
+        try Self.end(scene)
     }
 
     /// Its server may have closed it, and the request could not be sent again.
@@ -71,16 +84,13 @@ import Testing
         #expect(try Self.exchange(scene, "anna") == 0)
         scene.pass(seconds: 5)
         #expect(try Self.exchange(scene, "anna", method: "POST") == 1)
-        scene.end()
+        try Self.end(scene)
     }
 
     @Test func whatAnOperatorEndsEndsForAllUsers() throws {
         let scene = try Scene(Self.plan())
         _ = try ["anna", "bert"].map { try Self.exchange(scene, $0) }
-        let connections = try #require(scene.plan.routes[0].identity?.connections)
-        connections.rise()
-        scene.data.desk.open(.ended(connections))
-        scene.settle()
+        try Self.endConnections(of: scene)
         #expect(scene.upstreams.map(\.isClosed) == [true, true])
         scene.end()
     }
@@ -92,7 +102,7 @@ import Testing
         #expect(refused.status == 403 && scene.upstreams.count == 1 && scene.upstreams[0].receivedCount == 0)
         #expect(try Self.exchange(scene, "anna") == 0)
         #expect(try Self.exchange(scene, "bert") == 1)
-        scene.end()
+        try Self.end(scene)
     }
 
     @Test func numbersNeverComeBack() {

@@ -127,7 +127,8 @@ extension Fault.Kind {
         case .callerRefused: "Admit the caller with the route's callers, if it is meant to be."
         case .callerTokenRefused, .proxyTokenRefused: "Have the caller bring the token that callers.token refers to."
         case .subjectMissing: "Have the caller, or the proxy in front, name the user as the route's subject says."
-        case .subjectRefused: "Look at the user's rights at the issuer, or have the user sign in to the caller again."
+        case .subjectRefused:
+            "Look at the user's rights at the issuer and at the identity's for_users, or have the user sign in to the caller again."
         case .resourceMissing: "Have the caller name the resource where the identity's block says."
         case .resourceDenied: "Look at what the user has subscribed to at the provider."
         case .crossSite: "Set callers.browsers: true only if pages of other sites are meant to use the credential."

@@ -114,12 +114,9 @@ struct UpstreamPool<Member: PoolMember, Shared: SharedConnection> {
     /// - Returns: nil where none is fit.
     mutating func takeIdle(once: Bool, of owner: UpstreamOwner?, at now: UInt64) -> Member? {
         if let owner, let member = owned.take(owner) {
-            guard !owner.authenticatesEachRequest || member.isFresh(forRequestOnce: once) else {
-                end(member)
-                return nil
-            }
-            move(member, to: .carrying)
-            return member
+            let isFit = !owner.authenticatesEachRequest || member.isFresh(forRequestOnce: once)
+            if isFit { move(member, to: .carrying) } else { end(member) }
+            return isFit ? member : nil
         }
         guard !idle.isEmpty else { return nil }
         guard book.addresses.count > 1 else {

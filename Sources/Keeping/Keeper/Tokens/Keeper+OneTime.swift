@@ -90,7 +90,7 @@ extension Keeper {
         Secret(secret.withBytes { fieldLine(handshake.injection(for: Array($0))) })
     }
 
-    /// A user who is denied is told so; of a denied resource the provider is asked anew for each user.
+    /// A denial is the user's where there is one, and otherwise the resource's.
     private static func denied(_ need: OneTimeNeed, _ reason: String) -> Fault {
         Fault(need.user == nil ? .resourceDenied : .subjectRefused, detail: reason)
     }
