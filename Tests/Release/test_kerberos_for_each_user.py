@@ -134,7 +134,7 @@ def test_no_user_has_another_ones_connection(edge, gateway):
         with contextlib.closing(edge.connection()) as connection:
             for turn in range(8):
                 user = ["anna", "bert", None][(number + turn) % 3]
-                path, headers = (f"/by-name/page", {"X-Remote-User": user}) if user else ("/bare/page", {})
+                path, headers = ("/by-name/page", {"X-Remote-User": user}) if user else ("/bare/page", {})
                 answer = send(connection, "GET", path, headers=headers)
                 # Without a credential there is nobody's connection to go out on.
                 assert answer.status == (200 if user else 401), answer
@@ -272,6 +272,16 @@ def test_a_silent_kdc_stops_only_users_who_have_no_ticket(edge, kdc):
         assert edge.ask("zoe").status in (503, 504)
     finally:
         kdc.thaw()
+
+
+def test_a_live_check_tries_the_accounts_own_ticket(gateway, authority, kdc, apache):
+    Edge(gateway, authority, apache, kdc)
+    gateway.file.write_text(json.dumps(gateway.config))
+    before = kdc.acted("anna")
+    status, output, errors = gateway.command("check", "--live")
+    assert status == 0, output + errors
+    assert "token obtained in its own name; one in a user's name needs a subject and was not tried" in output, output
+    assert kdc.acted("anna") == before
 
 
 def test_what_is_done_in_a_users_name_stands_in_the_audit_log(gateway, authority, kdc, apache):
