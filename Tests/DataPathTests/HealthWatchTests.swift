@@ -269,7 +269,7 @@ import Testing
         let proxy = ProxyPlan(.address(address), credential: credential) { _ in true }
         let play = try Play(Plans.open(), plans: [Self.plan(proxy: proxy, tls: false)])
         play.pass(seconds: 2)
-        #expect(play.watch.status[0].addresses[0].lastFailure == "proxy password: no such file")
+        #expect(play.watch.status[0].addresses[0].lastFailure == "proxy credential: no such file")
         // Without its password the proxy is not asked.
         #expect(play.servers.requests.isEmpty)
         play.end()

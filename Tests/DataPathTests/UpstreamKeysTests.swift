@@ -205,7 +205,7 @@ import Testing
             _ = group.take(for: user, fresh: true)
             scene.settle()
             #expect(user.fault?.kind == .secretUnreadable && scene.upstreams.last?.receivedCount == 0)
-            #expect(group.outage.tlsFailure == "proxy password: \(reason)")
+            #expect(group.outage.tlsFailure == "proxy credential: \(reason)")
             _ = credential.reload()
         }
         password.text.withLock { $0 = "secret" }

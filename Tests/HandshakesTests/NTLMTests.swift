@@ -1,5 +1,7 @@
+import Configuration
 import HTTP1
 import Octets
+import Synchronization
 import Testing
 
 @testable import Handshakes
@@ -55,6 +57,29 @@ private func verdict(_ settings: NTLMSettings = NTLMSettings(username: "u"), _ l
             + (try octets("0000000002000c0044006f006d00610069006e0001000c005300650072007600650072000000000000000000"))
         let proof = try #require(key.code(try octets("0123456789abcdef") + blob))
         #expect(Hexadecimal.encode(proof) == "68cd0ab851e51c96aabc927bebef6a1c")
+    }
+
+    /// At a proxy the same messages, one after the other. Each other message than NTLM's second is answered with nothing.
+    @Test func aProxyIsAnsweredOnce() throws {
+        let handshake = ProxyNTLM(NTLMUser("CORP\\u"), word: .ntlm, host: "proxy.example", GrantWorld())
+        func answer(_ password: String, _ received: [UInt8]?) throws -> [UInt8] {
+            let told = Mutex<Result<[UInt8], GrantFailure>?>(nil)
+            handshake.begin(with: Array(password.utf8)).answer(received, within: 1) { result in
+                told.withLock { $0 = result }
+            }
+            return try #require(told.withLock { $0 }).get()
+        }
+        #expect(try answer("p", nil) == NTLMMessage.first)
+        let message = try answer("p", Base64.octets(of: challenge()))
+        #expect(message[8] == 3 && message.count > 88)
+        #expect(Array(message[12..<88]) != [UInt8](repeating: 0, count: 76))
+        for wrong in [
+            [], Array("!".utf8), Base64.octets(of: NTLMMessage.first), [UInt8](repeating: 0x41, count: 20_000),
+        ] {
+            #expect(throws: GrantFailure.self) { try answer("p", wrong) }
+        }
+        #expect(throws: GrantFailure.self) { try answer("p\u{1}", nil) }
+        #expect(handshake.openingMessages == 1 && handshake.mostMessages == 2)
     }
 
     @Test func aMessageIsRead() throws {

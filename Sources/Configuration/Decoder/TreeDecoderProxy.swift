@@ -24,8 +24,37 @@ extension TreeDecoder {
         if reader.has("digest"), !reader.has("username") {
             reader.refuse("digest", "needs 'username' and 'password' beside it")
         }
+        tickets(at: reader, into: &proxy)
+        ntlm(at: reader, url, into: &proxy)
         proxy.except = reader.list("except", AddressParser.hostPattern) ?? []
         return proxy
+    }
+
+    private func tickets(at reader: BlockReader, into proxy: inout OutgoingProxy) {
+        guard reader.has("negotiate") else { return }
+        reader.refuse(["username", "password", "digest", "ntlm"], "has no meaning beside 'negotiate'")
+        let block = reader.inside("negotiate")
+        proxy.tickets = block.ticketSource()
+        proxy.service = block.ticketService()
+        if proxy.tickets != nil, proxy.service == nil, IPAddress(proxy.host) != nil {
+            block.need(["service"], ": Kerberos knows servers by name, and 'url' has an address")
+        }
+    }
+
+    private func ntlm(at reader: BlockReader, _ url: ServiceURL, into proxy: inout OutgoingProxy) {
+        proxy.ntlm = reader.text("ntlm").flatMap(NTLMWord.init(rawValue:))
+        guard proxy.ntlm != nil else {
+            return reader.refuse(reader.written(["allow_cleartext"]), "has a meaning with 'ntlm' alone")
+        }
+        reader.refuse(["digest"], "has no meaning beside 'ntlm'")
+        guard reader.has("username"), reader.has("password") else {
+            return reader.refuse("ntlm", "needs 'username' and 'password' beside it")
+        }
+        _ = reader.ntlmUser()
+        guard !url.origin.isLoopback, !reader.boolean("allow_cleartext") else { return }
+        error(
+            "\(reader.place) speaks NTLM in clear text to \(proxy.host), and whoever reads it can guess the password; use 'negotiate' or 'digest', or allow_cleartext: true",
+            reader.mark("ntlm"))
     }
 
     private mutating func proxy(at url: ServiceURL, _ mark: Mark, _ place: String) -> OutgoingProxy? {

@@ -179,6 +179,7 @@ extension Configuration {
                 needs.add(program: program.path, given: program.arguments + program.environment.values)
             }
         }
+        for path in ticketFiles(environment: environment) { needs.add(file: path) }
         for key in clientKeys { needs.add(file: key.files.certificate) }
         for tls in clientTLS {
             for case .file(let path) in tls.authorities { needs.add(file: path) }

@@ -49,6 +49,7 @@ extension Configuration {
                 hidden.add(program: program.path, program.arguments + program.environment.values)
             }
         }
+        hidden.files += ticketFiles(environment: environment)
         // SQLite's own, and the key that is made where none is named.
         if let path = store.path { hidden.files += ["", "-wal", "-shm", ".key"].map { path + $0 } }
         if let audit { hidden.files += ["", ".key"].map { audit.path + $0 } }

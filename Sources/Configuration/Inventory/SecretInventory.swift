@@ -20,16 +20,19 @@ extension Configuration {
             if place == mark, case .file(let path) = reference { place = places.mark(of: path, in: mark) }
             found.append(.init(owner: owner, key: key, mark: place, reference: reference))
         }
+        func add(_ owner: String, _ key: String, _ mark: Mark, _ proxy: OutgoingProxy?) {
+            for secret in proxy?.secrets ?? [] { add(owner, "\(key).\(secret.key)", mark, secret.reference) }
+        }
         for identity in identities {
             let owner = "identity '\(identity.name)'"
             for secret in identity.secrets { add(owner, secret.key, identity.mark, secret.reference) }
-            add(owner, "network.proxy.password", identity.mark, identity.network.proxy?.password)
+            add(owner, "network.proxy", identity.mark, identity.network.proxy)
             add(owner, "network.tls.key", identity.mark, identity.network.tls.identity?.key)
             add(owner, "network.tls.password", identity.mark, identity.network.tls.identity?.password)
         }
         for route in routes {
             let owner = "route '\(route.name)'"
-            add(owner, "proxy.password", route.mark, route.proxy?.password)
+            add(owner, "proxy", route.mark, route.proxy)
             add(owner, "tls.key", route.mark, route.tls.identity?.key)
             add(owner, "tls.password", route.mark, route.tls.identity?.password)
             add(owner, "callers.token", route.mark, route.callers.token)
@@ -47,7 +50,7 @@ extension Configuration {
         add("audit", "subject_key", auditMark, audit?.subjectKey)
         if let export = tracing?.export {
             for header in export.headers { add("tracing", "headers.\(header.name)", file, header.value) }
-            add("tracing", "network.proxy.password", file, export.network.proxy?.password)
+            add("tracing", "network.proxy", file, export.network.proxy)
             add("tracing", "network.tls.key", file, export.network.tls.identity?.key)
             add("tracing", "network.tls.password", file, export.network.tls.identity?.password)
         }
@@ -63,6 +66,21 @@ extension Configuration {
             secrets.compactMap {
                 if case .environment(let name) = $0.reference { name } else { nil }
             })
+    }
+
+    /// The proxies that are given tickets of Kerberos, with whoever goes through them.
+    public var proxiesWithTickets: [(owner: String, mark: Mark, tickets: TicketSource)] {
+        var found = identities.map { ("identity '\($0.name)'", $0.mark, $0.network.proxy?.tickets) }
+        found += routes.map { ("route '\($0.name)'", $0.mark, $0.proxy?.tickets) }
+        let file = Mark(file: routes.first?.mark.file ?? "")
+        found.append(("tracing", file, tracing?.export?.network.proxy?.tickets))
+        return found.compactMap { owner, mark, tickets in tickets.map { (owner, mark, $0) } }
+    }
+
+    /// Files and folders that the library of Kerberos reads for proxies, beside secrets.
+    func ticketFiles(environment: (String) -> String?) -> [String] {
+        let tickets = proxiesWithTickets.map(\.tickets)
+        return tickets.isEmpty ? [] : TicketSource.files(environment: environment) + tickets.compactMap(\.cache)
     }
 
     /// How servers are connected to: issuers, upstreams, the collector of spans.

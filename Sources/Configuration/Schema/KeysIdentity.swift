@@ -90,8 +90,40 @@ extension Keys {
                 "The algorithms with which HTTP Digest is answered (RFC 7616): the strongest that the proxy offers is taken, and the password is never sent. Basic where it is not given."
             ),
             KeySpec(
+                "negotiate", .block(proxyTickets),
+                "Kerberos by Negotiate, in the place of user and password: a ticket for each connection to the proxy."),
+            KeySpec(
+                "ntlm", .words(["off"] + NTLMWord.allCases.map(\.rawValue)),
+                "Connections to the proxy are authenticated as the user by NTLM version 2: ntlm: messages go as NTLM; negotiate: for a proxy that offers Negotiate alone and takes NTLM in it."
+            ),
+            KeySpec(
+                "allow_cleartext", .boolean,
+                "Whether NTLM may be spoken to a proxy beyond this machine: whoever reads it on the way can guess the password at leisure.",
+                default: "false"),
+            KeySpec(
                 "except", .list(.text(.hostPattern)), "Hosts that are reached without it; exact, or *.x for one label."),
         ])
+
+    /// Of a credential out of Kerberos: the files, of which exactly one is written, and the principal.
+    package static let tickets = [
+        // A refusal of its keys is booked by what stands in it, and a new file is another try.
+        KeySpec(
+            "keytab", .secret, "The file with the keys of `principal`, as `file:/path`; it is only read.",
+            digest: .place),
+        KeySpec(
+            "cache", .text(.path),
+            "A file of tickets that another program keeps fresh, as kinit or k5start; it is only read."),
+        KeySpec(
+            "principal", .text(.line), "Who we are, as user@REALM; the first of the keytab, or that of the cache."),
+    ]
+
+    static let proxyTickets = Block(
+        name: "negotiate", description: "Kerberos at the proxy (RFC 4559).",
+        keys: tickets + [
+            KeySpec(
+                "service", .text(.line),
+                "The proxy, as HTTP/host@REALM or HTTP@host. HTTP at the host of `url` where it is not given.")
+        ], exactlyOneOf: ["keytab", "cache"])
 
     static let tls = Block(
         name: "tls", description: "How we connect to a server.",

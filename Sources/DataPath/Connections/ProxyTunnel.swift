@@ -8,6 +8,8 @@ struct ProxyTunnel: ~Copyable {
     private var rest = BodyReader.none
     private var passed = 0
     private let limits = HeadLimits(headSize: Self.longestHead, fields: 64)
+    /// A tunnel was asked for, so that behind a success the server speaks.
+    let connects: Bool
 
     /// Bytes of the proxy's answer.
     static let longestHead = 8 * 1024
@@ -26,6 +28,15 @@ struct ProxyTunnel: ~Copyable {
         case broken
     }
 
+    init(connects: Bool = true) { self.connects = connects }
+
+    /// Asks the proxy for a challenge, where requests themselves are its to read. A proxy that challenges answers it itself; squid refuses
+    /// `OPTIONS` with `Max-Forwards: 0`, which is meant for that, before it looks at a credential.
+    /// - Parameter credential: a field line with its CRLF.
+    static func question(authority: String, credential: [UInt8]) -> [UInt8] {
+        Array("HEAD http://\(authority)/ HTTP/1.1\r\nHost: \(authority)\r\n".utf8) + credential + [13, 10]
+    }
+
     /// - Parameter credential: a field line with its CRLF, or nothing.
     static func request(authority: String, credential: [UInt8]) -> [UInt8] {
         Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n".utf8) + credential + [13, 10]
@@ -42,7 +53,7 @@ struct ProxyTunnel: ~Copyable {
             case 100..<200:
                 interim += 1
                 return interim <= Self.mostInterim && head.status != 101 ? .skip(length) : .broken
-            case 200..<300:
+            case 200..<300 where connects:
                 // A server with TLS waits for us to speak first: bytes behind the head would be the proxy's own invention.
                 return bytes.count == length ? .open(length) : .broken
             default: return .refused(status: head.status, length: length)
@@ -58,7 +69,7 @@ struct ProxyTunnel: ~Copyable {
     /// Begins to pass over the body of a refusal.
     /// - Returns: false where the connection is good for no other request behind it.
     mutating func beginRest() -> Bool {
-        let framing = head.framing(forMethodHEAD: false, connect: false)
+        let framing = head.framing(forMethodHEAD: !connects, connect: false)
         guard head.keepAlive, framing != .untilClose else { return false }
         rest = BodyReader(framing)
         return true

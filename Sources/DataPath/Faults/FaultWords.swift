@@ -154,7 +154,7 @@ extension Fault.Kind {
             "Set the route's tls (ca, certificate, server_name, min_version) as the upstream needs it; the log has the reason."
         case .upstreamClosed:
             "Look at the upstream's log. If it closes kept connections early, set timeouts.keep_alive below its own time."
-        case .proxyRefused: "Look at the proxy's log, and at proxy.username and proxy.password."
+        case .proxyRefused: "Look at the proxy's log, and at proxy.username and proxy.password, or proxy.negotiate."
         case .upstreamOffersNoUpgrade: "Set http: auto or 1.1 on the route."
         case .upstreamUnproven:
             "Find out what stands between the gateway and the upstream, or answers in its place; the detail names what was missing."

@@ -15,7 +15,7 @@ extension CallerConnection {
             // The request as it was written, since its target may have the credential's place.
             let written = cursor.written(in: buffers.scratch)
             line = try upstream.group.tls.proxy.line(
-                for: &attempt, at: upstream.address,
+                for: &attempt, on: upstream,
                 method: String(decoding: word(0, of: written), as: UTF8.self),
                 target: Array(word(1, of: written)))
         } catch {
@@ -46,7 +46,7 @@ extension CallerConnection {
         let head = UnsafeRawBufferPointer(rebasing: upstream.input[..<length])
         var attempt = exchange.nonces?.proxy ?? ProxyAttempt()
         let challenges = data.responseHead.values(of: "Proxy-Authenticate", in: head)
-        if let reason = upstream.group.tls.proxy.challenged(challenges, by: upstream.address, &attempt) {
+        if let reason = upstream.group.tls.proxy.challenged(challenges, by: upstream, &attempt) {
             data.noteGlitch(.unusableChallenge, reason: "the proxy answered 407\(reason)", of: self)
             return .fault(Fault(.proxyRefused, receivedStatus: 407))
         }

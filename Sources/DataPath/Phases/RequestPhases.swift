@@ -148,7 +148,7 @@ extension CallerConnection {
         if exchange.negotiation != nil { exchange.negotiation = nil }
         if exchange.nonces != nil {
             forgetNonceOfConnection()
-            if mistrustsConnections { fresh = true }
+            if mistrustsConnections || exchange.nonces?.proxy.wantsAnew == true { fresh = true }
         }
         return nil
     }

@@ -26,20 +26,27 @@ package final class ProxyPlan: Sendable {
 package final class ProxyCredential: Sendable {
     /// Answers the proxy's challenges; nil: the credential is Basic, and goes without being asked for.
     let digest: ProxyDigest?
+    /// Authenticates connections to the proxy; nil: it takes requests one by one.
+    let handshake: (any ProxyHandshake)?
     private let read: @Sendable () throws -> [UInt8]
     private let username: String
     private let contents = Mutex(Contents())
     private let changes = Atomic<UInt64>(0)
 
     package struct Contents: Sendable {
-        /// The password of Digest, or the whole line of Basic with its CRLF; nil where the secret has never been read.
+        /// The password, the keys of Kerberos (empty for tickets of another program), or the whole line of Basic with its CRLF; nil where the
+        /// secret has never been read.
         var secret: [UInt8]?
         package var fault: String?
     }
 
-    package init(username: String, digest: ProxyDigest? = nil, password: @escaping @Sendable () throws -> [UInt8]) {
+    package init(
+        username: String, digest: ProxyDigest? = nil, handshake: (any ProxyHandshake)? = nil,
+        password: @escaping @Sendable () throws -> [UInt8]
+    ) {
         self.username = username
         self.digest = digest
+        self.handshake = handshake
         read = password
     }
 
@@ -53,7 +60,7 @@ package final class ProxyCredential: Sendable {
         return contents.withLock { contents in
             switch result {
             case .success(let password):
-                let secret = digest == nil ? Self.line(username, password) : password
+                let secret = digest == nil && handshake == nil ? Self.line(username, password) : password
                 contents.fault = nil
                 guard contents.secret != secret else { return nil }
                 contents.secret = secret

@@ -46,6 +46,9 @@ package final class UpstreamPlan: Sendable {
     /// Where nothing else is configured.
     static let reuseTimeout: UInt64 = 1_000_000_000
 
+    /// Connections are made with secrets or trust that may change under them (`UpstreamTLS.edition`).
+    let hasEditions: Bool
+
     /// The endpoints that are names.
     var names: [Int] { endpoints.indices.filter { if case .name = endpoints[$0] { true } else { false } } }
 
@@ -53,7 +56,9 @@ package final class UpstreamPlan: Sendable {
     var isReadByProxy: Bool { proxy != nil && !usesTLS }
 
     /// Such a proxy asks for answers to its challenges, and refuses requests for that.
-    var mayBeChallengedByProxy: Bool { isReadByProxy && proxy?.credential?.digest != nil }
+    var mayBeChallengedByProxy: Bool {
+        isReadByProxy && (proxy?.credential?.digest != nil || proxy?.credential?.handshake != nil)
+    }
 
     /// The host with its port, as CONNECT names it.
     var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
@@ -93,6 +98,7 @@ package final class UpstreamPlan: Sendable {
         self.boundTo = boundTo
         self.serverName = serverName
         self.proxy = proxy
+        hasEditions = usesTLS || proxy?.credential?.handshake != nil
         if let address {
             self.endpoints = [.address(address)]
         } else if let proxy {

@@ -94,7 +94,9 @@ final class HealthProbe: UpstreamUser {
             case .upstreamRefused: "connection refused"
             case .upstreamConnectTimeout: "not connected in time"
             case .upstreamUnresolvable: "the name does not resolve"
-            case .upstreamTLS, .secretUnreadable, .proxyRefused: group.outage.tlsFailure ?? "TLS failed"
+            case .upstreamTLS, .secretUnreadable, .proxyRefused, .issuerUnavailable, .issuerAnswerInvalid, .quarantined,
+                .identityMisconfigured, .secretUnusable, .tokenTimeout:
+                group.outage.tlsFailure ?? "TLS failed"
             case .tooManyConnections, .upstreamBusy, .outOfMemory: nil as String?
             default: "closed without an answer"
             }
@@ -125,7 +127,7 @@ final class HealthProbe: UpstreamUser {
             let bytes = UnsafeRawBufferPointer(rebasing: connection.input[..<length])
             if head.status == 407 {
                 let challenges = head.values(of: "Proxy-Authenticate", in: bytes)
-                if let reason = group.tls.proxy.challenged(challenges, by: connection.address, &attempt) {
+                if let reason = group.tls.proxy.challenged(challenges, by: connection, &attempt) {
                     end(.unfit("the proxy answered 407\(reason)"))
                 } else {
                     askAgain(instead: connection)
@@ -165,7 +167,7 @@ final class HealthProbe: UpstreamUser {
         if isProxied {
             guard
                 let made = try? group.tls.proxy.line(
-                    for: &attempt, at: connection?.address, method: "GET", target: Array(target.utf8))
+                    for: &attempt, on: connection, method: "GET", target: Array(target.utf8))
             else {
                 return nil
             }

@@ -43,7 +43,8 @@ package final class IssuerExchange: UpstreamUser {
         itself = self
         // A step that spends an attempt gets a connection of its own: a loss on a pooled one would leave open whether the issuer has counted it.
         let connection = group.take(
-            for: self, fresh: call.carriesPassword || retried, wanting: attempt.home, once: call.method != "GET")
+            for: self, fresh: call.carriesPassword || retried || attempt.wantsAnew, wanting: attempt.home,
+            once: call.method != "GET")
         self.connection = connection
         if connection.state == .busy { upstreamConnected(connection) }
     }
@@ -95,7 +96,9 @@ package final class IssuerExchange: UpstreamUser {
             // The log has said which, and callers are told of this failure.
             case .secretUnreadable: .tls("a secret of the gateway's own cannot be read; its log says why")
             case .upstreamTLS: .tls(group.outage.tlsFailure ?? "handshake failed")
-            case .proxyRefused: .proxy(group.outage.tlsFailure ?? "it refuses the call")
+            case .proxyRefused, .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .identityMisconfigured,
+                .secretUnusable, .tokenTimeout:
+                .proxy(group.outage.tlsFailure ?? "it refuses the call")
             // Our own shortage says nothing of the issuer, which would be left alone for a while as one that fails.
             case .tooManyConnections, .upstreamBusy, .outOfMemory: .overloaded
             default: .closed
@@ -147,6 +150,10 @@ package final class IssuerExchange: UpstreamUser {
         connection.noteAnswer(head, in: bytes.octets)
         if group.plan.isReadByProxy, let fault = judgeProxy(bytes, at: connection) {
             finish(.failure(fault))
+            return false
+        }
+        if attempt.wantsAnew {
+            askAgain(instead: connection)
             return false
         }
         let framing = head.framing(forMethodHEAD: call.method == "HEAD", connect: false)
@@ -248,7 +255,7 @@ package final class IssuerExchange: UpstreamUser {
         let challenges = head.values(of: "Proxy-Authenticate", in: bytes)
         // The proxy's own word: the issuer has not seen the call.
         sentAt = 0
-        return group.tls.proxy.challenged(challenges, by: connection.address, &attempt).map {
+        return group.tls.proxy.challenged(challenges, by: connection, &attempt).map {
             IssuerFault(.proxy("it answered 407\($0)"), provablyUnsent: true)
         }
     }
@@ -283,7 +290,7 @@ package final class IssuerExchange: UpstreamUser {
         if isProxied {
             guard
                 let line = try? group.tls.proxy.line(
-                    for: &attempt, at: connection?.address, method: call.method, target: Array(target.utf8))
+                    for: &attempt, on: connection, method: call.method, target: Array(target.utf8))
             else { return nil }
             proxyLine = line
         }

@@ -12,7 +12,7 @@ extension UpstreamConnection {
         let line: [UInt8]
         do throws(SigningFault) {
             line = try group.tls.proxy.line(
-                for: &box.attempt, at: address, method: "CONNECT", target: Array(authority.utf8))
+                for: &box.attempt, on: self, method: "CONNECT", target: Array(authority.utf8))
         } catch {
             group.noteTLSFailure("the proxy's challenge cannot be answered: \(error.reason)")
             return lose(Fault(.proxyRefused, retry: .unsent))
@@ -25,7 +25,7 @@ extension UpstreamConnection {
 
     /// Reads the proxy's answer.
     func advanceTunnel() {
-        while state == .tunnelling, let tunnel {
+        while state == .tunnelling, let tunnel, !tunnel.isWaiting {
             if tunnel.isInRest, passOverRest(tunnel) { continue }
             switch end > start && !tunnel.isInRest ? tunnel.machine.judge(input.octets) : .needsMore {
             case .open(let length): return enterTunnel(tunnel, behind: length)
@@ -40,6 +40,7 @@ extension UpstreamConnection {
                 case .notNow: return releaseEmptyBlock()
                 case .noBuffer: return lose(Fault(.outOfMemory, retry: .unsent, retryAfter: 1))
                 case .ended, .truncated, .failed, .blockFull:
+                    if tunnel.conversation != nil { return endedByProxy(tunnel) }
                     guard tunnel.isInRest else { return tryElsewhere(Fault(.upstreamClosed, retry: .unsent)) }
                     return askAgainElsewhere()
                 }
@@ -62,9 +63,10 @@ extension UpstreamConnection {
     /// - Returns: whether there is more to read.
     private func refused(_ status: Int, head length: Int, _ tunnel: ProxyTunnelBox) -> Bool {
         var reason = ""
+        if tunnel.conversation != nil { return judgeHandshake(status, head: length, tunnel) }
         if status == 407 {
             let challenges = tunnel.machine.values(of: "Proxy-Authenticate", in: input)
-            if let refusal = group.tls.proxy.challenged(challenges, by: address, &tunnel.attempt) {
+            if let refusal = group.tls.proxy.challenged(challenges, by: self, &tunnel.attempt) {
                 reason = refusal
             } else if tunnel.machine.beginRest() {
                 start += length
@@ -89,12 +91,17 @@ extension UpstreamConnection {
         start += step.length
         guard step.isOver else { return false }
         // Bytes that stand there already would be read as the answer to a question that was not asked yet.
-        if end > start { askAgainElsewhere() } else { beginTunnel() }
+        guard end == start else {
+            askAgainElsewhere()
+            return true
+        }
+        if tunnel.conversation != nil { goOnWithProxy(tunnel) } else { beginTunnel() }
         return true
     }
 
     /// Answers the challenge on another connection to the same proxy.
     private func askAgainElsewhere() {
+        if let tunnel, tunnel.conversation != nil { return endedByProxy(tunnel) }
         guard let address else { return lose(Fault(.upstreamClosed, retry: .unsent)) }
         redial([address])
     }
@@ -102,10 +109,23 @@ extension UpstreamConnection {
 
 /// A box for the machine: a class cannot hold what is noncopyable and optional.
 final class ProxyTunnelBox {
-    var machine = ProxyTunnel()
+    var machine: ProxyTunnel
     /// The body of a refusal is passed over; an answer to its challenge follows.
     var isInRest = false
     var attempt: ProxyAttempt
+    /// The messages that authenticate the connection; nil: each request has its own answer.
+    var conversation: (any ProxyConversation)?
+    /// Messages of ours that have been made.
+    var messages = 0
+    /// The proxy's message that is not answered yet, in base64.
+    var received: [UInt8]?
+    /// The next message is being made.
+    var isWaiting = false
+    /// The field with the message that the next request on the connection carries, and its CRLF.
+    var line: [UInt8] = []
 
-    init(_ attempt: ProxyAttempt = ProxyAttempt()) { self.attempt = attempt }
+    init(_ attempt: ProxyAttempt = ProxyAttempt(), connects: Bool = true) {
+        self.attempt = attempt
+        machine = ProxyTunnel(connects: connects)
+    }
 }

@@ -12,7 +12,7 @@ internal import TLS
 package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     // The reference is strong, as that of a caller's connection to its loop: a cycle until the connection closes.
     package let group: UpstreamGroup
-    package private(set) var state = State.connecting
+    package internal(set) var state = State.connecting
     /// Strong, so a cycle while it is set: both ends cut it, the user by giving the connection back or dropping it, the connection by
     /// being lost. A weak one would make every reference count of the user go through a side table.
     package var user: (any UpstreamUser)?
@@ -45,13 +45,13 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     /// The shared connection of which this one is a stream; nil: it has a socket of its own.
     private(set) var shared: UpstreamHTTP2Connection?
     /// The edition of the group's TLS configuration when the socket's handshake began.
-    private(set) var tlsEdition: UInt64 = 0
+    var tlsEdition: UInt64 = 0
     private var dialer: Dialer?
     private var begunAt: UInt64
     /// Addresses that are left to try when this one cannot do TLS.
     private var others: [UpstreamAddress] = []
 
-    /// While it asks a proxy for a way through.
+    /// While it asks a proxy for a way through, or has a message for it that goes with the next request.
     var tunnel: ProxyTunnelBox?
 
     package enum State { case connecting, tunnelling, handshaking, busy, idle, closed }
@@ -145,6 +145,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
             group.noteTLSFailure(reason)
             return lose(Fault(.secretUnreadable, retry: .unsent))
         }
+        if let handshake = group.plan.proxy?.credential?.handshake { return meetProxy(handshake) }
         guard group.plan.usesTLS else { return becomeReady() }
         guard group.plan.proxy != nil else { return beginTLS() }
         state = .tunnelling
@@ -206,7 +207,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         dial(addresses)
     }
 
-    private func becomeReady() {
+    func becomeReady() {
         group.noteReached()
         group.gauges.metrics?.connected(nanoseconds: loop.now - min(loop.now, begunAt))
         if speaksHTTP2 { return group.shareSocket(of: self) }
@@ -440,6 +441,7 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
         hasAnswered = other.hasAnswered
         ownNonce = other.ownNonce
         binding = other.binding
+        tunnel = other.tunnel.take()
         announcedTimeout = other.announcedTimeout
         let isOurs = loop.handOver(other, to: self)
         loop.adopt(other)

@@ -25,7 +25,11 @@ struct UpstreamTLS {
             trustVersion = trust.version
             isNew = true
         }
-        if let credential = plan.proxy?.credential, credential.version != proxy.version { proxy.read(credential) }
+        if let credential = plan.proxy?.credential, credential.version != proxy.version {
+            proxy.read(credential)
+            // Connections that were authenticated with the one of before end with it.
+            if credential.handshake != nil { isNew = true }
+        }
         return isNew
     }
 
@@ -66,7 +70,7 @@ struct UpstreamTLS {
 extension UpstreamGroup {
     /// Whoever began a handshake before a change may end it after that.
     func isCurrent(_ connection: UpstreamConnection) -> Bool {
-        !plan.usesTLS || connection.tlsEdition == tls.edition
+        !plan.hasEditions || connection.tlsEdition == tls.edition
     }
 
     /// Connections that were made with another certificate or other authorities are not used again, nor are their TLS sessions, which would
@@ -81,7 +85,7 @@ extension UpstreamGroup {
     /// Why the certificates that the server may ask for cannot be had; nil when there is one, or none is configured.
     var missingKey: String? {
         if let credential = plan.proxy?.credential, !tls.proxy.isReadable {
-            return "proxy password: \(credential.current.fault ?? "not read")"
+            return "proxy credential: \(credential.current.fault ?? "not read")"
         }
         guard let keys = plan.clientKeys else { return nil }
         let entries = keys.contents

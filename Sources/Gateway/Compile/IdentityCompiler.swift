@@ -70,20 +70,32 @@ struct IdentityCompiler {
 
     func proxy(_ settings: OutgoingProxy) -> ProxyPlan {
         proxyCatalog.plan(settings) {
-            var credential: ProxyCredential?
-            if let username = settings.username, let password = settings.password {
-                let digest =
-                    settings.digest.isEmpty
-                    ? nil : ProxyDigest(username: username, functions: settings.digest, random: platform.random)
-                credential = ProxyCredential(username: username, digest: digest) { [environment, secretFiles] in
-                    try readSecret(password, environment: environment, policy: secretFiles).withBytes { Array($0) }
-                }
-                _ = credential?.reload()
-            }
+            let credential = credential(of: settings)
+            _ = credential?.reload()
             return ProxyPlan(UpstreamEndpoint(host: settings.host, port: settings.port), credential: credential) {
                 settings.serves($0)
             }
         }
+    }
+
+    private func credential(of settings: OutgoingProxy) -> ProxyCredential? {
+        let reading: @Sendable (SecretReference) throws -> [UInt8] = { [environment, secretFiles] in
+            try readSecret($0, environment: environment, policy: secretFiles).withBytes { Array($0) }
+        }
+        let world = GrantWorld(time: platform.time, random: platform.random)
+        if let tickets = settings.tickets {
+            let handshake = ProxyNegotiate(
+                tickets, host: settings.host, port: settings.port, service: settings.service, world)
+            return ProxyCredential(username: "", handshake: handshake) { try tickets.keys.map(reading) ?? [] }
+        }
+        guard let username = settings.username, let password = settings.password else { return nil }
+        let handshake = settings.ntlm.map {
+            ProxyNTLM(NTLMUser(username), word: $0, host: settings.host, world)
+        }
+        let digest =
+            settings.digest.isEmpty
+            ? nil : ProxyDigest(username: username, functions: settings.digest, random: platform.random)
+        return ProxyCredential(username: username, digest: digest, handshake: handshake) { try reading(password) }
     }
 
     func callerToken(_ reference: SecretReference) -> CallerToken {

@@ -207,8 +207,11 @@ extension Keeper {
             case nil: plan.usesTLS ? "connected, certificate good" : "connected"
             case .upstreamTLS:
                 "TLS failed: \(group.outage.tlsFailure ?? "handshake"); see tls.ca, tls.server_name, tls.legacy"
+            case .issuerUnavailable, .issuerAnswerInvalid, .quarantined, .identityMisconfigured, .secretUnusable,
+                .tokenTimeout:
+                group.outage.tlsFailure ?? "no credential for the proxy"
             case .proxyRefused: "the proxy refused: \(group.outage.tlsFailure ?? "")"
-            case .secretUnreadable: "the client certificate cannot be used: \(group.outage.tlsFailure ?? "")"
+            case .secretUnreadable: "a secret of the connection cannot be used: \(group.outage.tlsFailure ?? "")"
             case .upstreamUnresolvable: "the name does not resolve"
             case .upstreamConnectTimeout: "no answer in time"
             default: "connection refused"

@@ -1,6 +1,7 @@
 public import Configuration
 internal import DataPath
 internal import Glibc
+internal import Handshakes
 internal import HotCache
 internal import TLS
 internal import World
@@ -11,7 +12,7 @@ extension Configuration {
     /// An error for what the gateway would refuse and for what no reader could use; a warning for what it serves without, and for what this
     /// user cannot read, who need not be the gateway's. Blocks.
     public func checkStart(environment: @escaping @Sendable (String) -> String?) -> [Diagnostic] {
-        var diagnostics = checkCertificates(environment: environment) + checkAuthorities()
+        var diagnostics = checkCertificates(environment: environment) + checkAuthorities() + checkTickets()
         // Compiling would report the same faults once more, and without their places.
         guard !diagnostics.contains(where: { $0.severity == .error }), !hasUnreadableCertificates(environment) else {
             return diagnostics
@@ -25,6 +26,13 @@ extension Configuration {
             diagnostics.append(Diagnostic(.error, "\(error)", at: file))
         }
         return diagnostics
+    }
+
+    /// The library may be there where the gateway runs.
+    private func checkTickets() -> [Diagnostic] {
+        let proxies = proxiesWithTickets
+        guard !proxies.isEmpty, let reason = ProxyNegotiate.missingLibrary else { return [] }
+        return proxies.map { Diagnostic(.warning, "'proxy' of \($0.owner): \(reason)", at: $0.mark) }
     }
 
     // MARK: - Listeners

@@ -11,8 +11,7 @@ struct NTLMHandshake: Handshake {
     /// - Throws: `.configuration` where the user's name cannot be put into a message.
     init(_ settings: NTLMSettings, statuses: [Int]?) throws(GrantFailure) {
         guard !settings.username.isEmpty, !settings.username.hasControls, !settings.domain.hasControls,
-            settings.username.utf16.count <= NTLMMessage.longestName,
-            settings.domain.utf16.count <= NTLMMessage.longestName
+            !NTLMUser(domain: settings.domain, name: settings.username).isLong
         else { throw .configuration(reason: "username: empty, too long, or with a control character") }
         self.settings = settings
         inspectedStatuses = [401] + (statuses ?? []).filter { $0 != 401 }

@@ -3,8 +3,6 @@ internal import Octets
 /// The messages of NTLM ([MS-NLMP] section 2.2.1). Numbers are little-endian, texts UTF-16.
 enum NTLMMessage {
     static let signature = Array("NTLMSSP\0".utf8)
-    /// UTF-16 units of a user's or a domain's name; both have to fit into a field of 16 bits.
-    static let longestName = 256
 
     /// Flags ([MS-NLMP] section 2.2.2.5).
     struct Flags: OptionSet {

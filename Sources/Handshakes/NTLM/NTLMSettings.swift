@@ -30,25 +30,7 @@ struct NTLMSettings: Sendable, Equatable {
         self.word = word
     }
 
-    init(_ keys: BlockReader) {
-        let name = keys.line("username")
-        let parts = name.split(separator: "\\", maxSplits: 1, omittingEmptySubsequences: false)
-        self.init(
-            username: String(parts.last ?? ""), domain: parts.count == 2 ? String(parts[0]) : "",
-            word: keys.word("scheme"))
-        if username.isEmpty || parts.count == 2 && domain.isEmpty {
-            keys.refuse("username", "must be a name, DOMAIN\\name, or name@domain.example.com")
-        }
-        if username.utf16.count > NTLMMessage.longestName || domain.utf16.count > NTLMMessage.longestName {
-            keys.refuse("username", "must have at most \(NTLMMessage.longestName) characters on each side")
-        }
-    }
-}
+    init(_ user: NTLMUser, word: NTLMWord) { self.init(username: user.name, domain: user.domain, word: word) }
 
-/// The scheme of HTTP in which the messages of NTLM travel.
-enum NTLMWord: String, CaseIterable, Sendable {
-    case ntlm, negotiate
-
-    /// The word as a field has it.
-    var written: String { self == .ntlm ? "NTLM" : "Negotiate" }
+    init(_ keys: BlockReader) { self.init(keys.ntlmUser(), word: keys.word("scheme")) }
 }

@@ -1,3 +1,4 @@
+internal import Configuration
 internal import HTTP1
 internal import Octets
 

@@ -108,56 +108,93 @@ final class NegotiateCredential: Sendable {
 
     // MARK: - Tokens
 
+    /// The outcome of a job, told once, on a thread of the library or on the caller's.
+    typealias Completion<Value> = @Sendable (Result<Value, GSSFault>) -> Void
+
     /// - Parameters:
     ///   - user: as `name@REALM`, in whose name; nil: in our own.
     ///   - bindings: as `GSSInitiator` takes them.
     ///   - patience: milliseconds that are waited for it.
     func begin(
-        to target: GSSTarget, for user: String?, bindings: [UInt8]?, mutual: Bool, within patience: Int64
-    ) async throws(GSSFault) -> FirstToken {
+        to target: GSSTarget, for user: String? = nil, bindings: [UInt8]?, mutual: Bool, within patience: Int64,
+        then completion: @escaping Completion<FirstToken>
+    ) {
         let want = Want(target: target, user: user, bindings: bindings, mutual: mutual)
         if let refusal = state.withLock({ $0.refusedUsers[want.purpose] }), clock() < refusal.until {
-            throw refusal.fault
+            return completion(.failure(refusal.fault))
         }
-        if let held = standing(want.purpose) {
-            renewInTime(want)
-            do throws(GSSFault) {
-                var token = try await submit(to: Self.local, within: patience) { () throws(GSSFault) in
-                    try want.token(of: held)
-                }
-                token.isNewGrant = takeUntold(held, for: want.purpose)
-                return token
-            } catch {
-                guard error.kind != .tooLate else { throw error }
+        guard let held = standing(want.purpose) else { return acquire(want, within: patience, then: completion) }
+        renewInTime(want)
+        submit(to: Self.local, within: patience) { () throws(GSSFault) in
+            try want.token(of: held)
+        } then: { result in
+            switch result {
+            case .success(var token):
+                token.isNewGrant = self.takeUntold(held, for: want.purpose)
+                completion(.success(token))
+            case .failure(let fault) where fault.kind == .tooLate: completion(result)
+            case .failure:
                 // Most likely ended by another clock; others are had at once.
-                drop(held, for: want.purpose)
+                self.drop(held, for: want.purpose)
+                self.acquire(want, within: patience, then: completion)
             }
         }
-        return try await ask(for: want.server, within: patience) { () throws(GSSFault) in
-            try self.acquire(for: want)
-        }
+    }
+
+    private func acquire(_ want: Want, within patience: Int64, then completion: @escaping Completion<FirstToken>) {
+        ask(
+            for: want.server, within: patience,
+            { () throws(GSSFault) in try self.acquire(for: want) }, then: completion)
     }
 
     /// Takes in a token of the server, which asks no KDC.
     func advance(
+        _ initiator: GSSInitiator, with token: [UInt8], within patience: Int64,
+        then completion: @escaping Completion<GSSInitiator.Step>
+    ) {
+        submit(to: Self.local, within: patience, { () throws(GSSFault) in try initiator.step(token) }, then: completion)
+    }
+
+    /// For callers that can wait.
+    func begin(
+        to target: GSSTarget, for user: String?, bindings: [UInt8]?, mutual: Bool, within patience: Int64
+    ) async throws(GSSFault) -> FirstToken {
+        try await Self.outcome {
+            begin(to: target, for: user, bindings: bindings, mutual: mutual, within: patience, then: $0)
+        }
+    }
+
+    /// For callers that can wait.
+    func advance(
         _ initiator: GSSInitiator, with token: [UInt8], within patience: Int64
     ) async throws(GSSFault) -> GSSInitiator.Step {
-        try await submit(to: Self.local, within: patience) { () throws(GSSFault) in try initiator.step(token) }
+        try await Self.outcome { advance(initiator, with: token, within: patience, then: $0) }
+    }
+
+    private static func outcome<Value: Sendable>(
+        of work: (@escaping Completion<Value>) -> Void
+    ) async throws(GSSFault) -> Value {
+        let result = await withCheckedContinuation { continuation in work { continuation.resume(returning: $0) } }
+        return try result.get()
     }
 
     /// Seconds that tickets would be valid now; nil: without an end.
     /// - Parameter forUsers: those by which users' tickets are asked for.
     func lifetime(forUsers: Bool, within patience: Int64) async throws(GSSFault) -> UInt32? {
         guard !forUsers else {
-            return try await ask(for: "", within: patience) { () throws(GSSFault) in
-                try self.impersonator().remainingLifetime()
+            return try await Self.outcome {
+                ask(
+                    for: "", within: patience,
+                    { () throws(GSSFault) in try self.impersonator().remainingLifetime() }, then: $0)
             }
         }
         if let held = state.withLock({ $0.tickets.values.map(\.until).max() }), held > clock() {
             return UInt32(clamping: (held - clock()) / 1000)
         }
-        return try await ask(for: "", within: patience) { () throws(GSSFault) in
-            try self.made().remainingLifetime()
+        return try await Self.outcome {
+            ask(
+                for: "", within: patience, { () throws(GSSFault) in try self.made().remainingLifetime() },
+                then: $0)
         }
     }
 
@@ -177,6 +214,12 @@ final class NegotiateCredential: Sendable {
             let whole = try credential.remainingLifetime().map { Int64($0) * 1000 } ?? NegotiateCredential.longest
             let own = step.lifetime.map { Int64($0) * 1000 } ?? whole
             return FirstToken(initiator: initiator, bytes: step.output, lifetime: min(whole, own))
+        }
+    }
+
+    /// Its credential is given up where the library may read its configuration for that.
+    func letGo(_ initiator: GSSInitiator) {
+        submit(to: Self.local, within: 3_600_000, { () throws(GSSFault) in withExtendedLifetime(initiator) {} }) { _ in
         }
     }
 
@@ -261,46 +304,46 @@ final class NegotiateCredential: Sendable {
 
     /// - Parameter purpose: tells what rests after a failure.
     private func ask<Value: Sendable>(
-        for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value
-    ) async throws(GSSFault) -> Value {
+        for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value,
+        then completion: @escaping Completion<Value>
+    ) {
         let (rest, generation) = state.withLock { ($0.rests[purpose], $0.generation) }
-        if let rest, clock() < rest.until { throw rest.fault }
-        let hasBegun = Atomic(false)
-        do throws(GSSFault) {
-            return try await submit(
-                to: Self.asking, within: patience, began: { hasBegun.store(true, ordering: .relaxed) }, work)
-        } catch {
+        if let rest, clock() < rest.until { return completion(.failure(rest.fault)) }
+        let beginning = Beginning()
+        submit(to: Self.asking, within: patience, began: { beginning.note() }, work) { result in
+            guard case .failure(let fault) = result else { return completion(result) }
             // A job that waited for its turn has found nothing out.
-            let tellsOfKDC =
-                error.kind == .kdcUnreachable || error.kind == .tooLate && hasBegun.load(ordering: .relaxed)
-            guard tellsOfKDC else { throw error }
-            state.withLock { state in
-                guard state.generation == generation else { return }
-                state.rests[purpose] = Rest(until: clock() + Self.rest, fault: error)
+            if fault.kind == .kdcUnreachable || fault.kind == .tooLate && beginning.isNoted {
+                self.state.withLock { state in
+                    guard state.generation == generation else { return }
+                    state.rests[purpose] = Rest(until: self.clock() + Self.rest, fault: fault)
+                }
             }
-            throw error
+            completion(result)
         }
+    }
+
+    /// Whether a job has begun, for whoever is told that it was too late.
+    private final class Beginning: Sendable {
+        private let isOver = Atomic(false)
+        var isNoted: Bool { isOver.load(ordering: .relaxed) }
+        func note() { isOver.store(true, ordering: .relaxed) }
     }
 
     private func submit<Value: Sendable>(
         to worker: GSSWorker<String>, within patience: Int64, began: @escaping @Sendable () -> Void = {},
-        _ work: @escaping @Sendable () throws(GSSFault) -> Value
-    ) async throws(GSSFault) -> Value {
-        let result: Result<Value, GSSFault> = await withCheckedContinuation { continuation in
-            worker.submit(key: name, within: patience) {
-                began()
-                return Result { () throws(GSSFault) in try work() }
-            } completion: { outcome in
-                switch outcome {
-                case .done(let result): continuation.resume(returning: result)
-                case .tooLate:
-                    continuation.resume(returning: .failure(GSSFault(.tooLate, "no answer of a KDC in time")))
-                case .refused, .closed:
-                    continuation.resume(returning: .failure(GSSFault(.other, "too many tickets are asked for at once")))
-                }
+        _ work: @escaping @Sendable () throws(GSSFault) -> Value, then completion: @escaping Completion<Value>
+    ) {
+        worker.submit(key: name, within: patience) {
+            began()
+            return Result { () throws(GSSFault) in try work() }
+        } completion: { outcome in
+            switch outcome {
+            case .done(let result): completion(result)
+            case .tooLate: completion(.failure(GSSFault(.tooLate, "no answer of a KDC in time")))
+            case .refused, .closed: completion(.failure(GSSFault(.other, "too many tickets are asked for at once")))
             }
         }
-        return try result.get()
     }
 
     // MARK: - On a thread that may ask a KDC

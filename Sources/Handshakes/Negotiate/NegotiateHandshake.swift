@@ -15,7 +15,7 @@ struct NegotiateHandshake: OneTimeHandshake {
         guard let source = settings.source else { throw .configuration(reason: "no keytab and no cache") }
         self.settings = settings
         self.patience = patience
-        credential = NegotiateCredential.shared(source, of: name, clock: world.wallMilliseconds)
+        credential = NegotiateCredential.shared(GSSCredential.Source(source), of: name, clock: world.wallMilliseconds)
     }
 
     var scheme: String { "negotiate" }
@@ -131,21 +131,28 @@ struct NegotiateHandshake: OneTimeHandshake {
 
     private func told<Value>(_ work: () async throws(GSSFault) -> Value) async throws(GrantFailure) -> Value {
         do throws(GSSFault) { return try await work() } catch {
-            let reason = error.message
-            let key = settings.cache == nil ? "keytab" : "cache"
-            switch error.kind {
-            case .libraryMissing, .invalidArgument, .serverUnknown: throw .configuration(reason: reason)
-            case .keytabUnreadable, .credentialMissing: throw .secretUnreadable(name: key, reason: reason)
-            case .credentialExpired: throw .secretUnusable(name: key, reason: reason)
-            // The KDC may count each further try towards a lock-out.
-            case .clientUnknown, .clientRevoked, .keysWrong: throw .credentialRejected(reason: reason)
-            case .tooLate: throw .timedOut(step: "ticket")
-            case .kdcUnreachable, .clockSkew: throw .issuerUnavailable(retryAfterSeconds: nil, reason: reason)
             // The user's, and nobody else's.
-            case .requestRefused where settings.users != nil: throw .policyDenied(reason: reason)
-            case .requestRefused, .other: throw .issuerUnavailable(retryAfterSeconds: 1, reason: reason)
-            default: throw .issuerAnswerInvalid(reason: reason)
-            }
+            if error.kind == .requestRefused, settings.users != nil { throw .policyDenied(reason: error.message) }
+            throw GrantFailure(error, of: settings.cache == nil ? "keytab" : "cache")
+        }
+    }
+}
+
+extension GrantFailure {
+    /// No ticket, or no token of it.
+    /// - Parameter key: of the file that tickets come from.
+    init(_ fault: GSSFault, of key: String) {
+        let reason = fault.message
+        switch fault.kind {
+        case .libraryMissing, .invalidArgument, .serverUnknown: self = .configuration(reason: reason)
+        case .keytabUnreadable, .credentialMissing: self = .secretUnreadable(name: key, reason: reason)
+        case .credentialExpired: self = .secretUnusable(name: key, reason: reason)
+        // The KDC may count each further try towards a lock-out.
+        case .clientUnknown, .clientRevoked, .keysWrong: self = .credentialRejected(reason: reason)
+        case .tooLate: self = .timedOut(step: "ticket")
+        case .kdcUnreachable, .clockSkew: self = .issuerUnavailable(retryAfterSeconds: nil, reason: reason)
+        case .requestRefused, .other: self = .issuerUnavailable(retryAfterSeconds: 1, reason: reason)
+        default: self = .issuerAnswerInvalid(reason: reason)
         }
     }
 }

@@ -13,10 +13,7 @@ struct NegotiateScheme: Scheme {
 
     /// The library reads its configuration, and which mechanisms there are, beside the file that is named.
     func files(environment: (String) -> String?) -> [String] {
-        let configuration = environment("KRB5_CONFIG")?.split(separator: ":").map(String.init) ?? ["/etc/krb5.conf"]
-        // SSSD's part of krb5.conf stands apart.
-        let others = ["/etc/krb5.conf.d", "/etc/gss", "/var/lib/sss/pubconf/krb5.include.d"]
-        return configuration + others + [settings.cache].compactMap(\.self)
+        TicketSource.files(environment: environment) + [settings.cache].compactMap(\.self)
     }
 
     func check(_ route: Route, _ keys: BlockReader, of identity: Identity) {
