@@ -162,15 +162,20 @@ def tinyproxy(folder, port, user=None, password=None):
 
 class Squid(Program):
     """Debian's squid, which asks for HTTP Digest (MD5 is all it knows). Its own user has to reach the folder, which the tests' own are not
-    for. `settings`: more lines of its configuration."""
+    for. `settings`: more lines of its configuration. `asks`: lines that ask for something else. `environment`: of its helpers."""
 
     REALM = "the proxy"
 
-    def __init__(self, port, user, password, settings=()):
+    def __init__(self, port, user="", password="", settings=(), asks=None, environment=None):
         folder = self.place = pathlib.Path(tempfile.mkdtemp(prefix="squid"))
         folder.chmod(0o777)
         secret = hashlib.md5(f"{user}:{self.REALM}:{password}".encode()).hexdigest()
         (folder / "users").write_text(f"{user}:{self.REALM}:{secret}\n")
+        digest = [
+            f"auth_param digest program /usr/lib/squid/digest_file_auth -c {folder}/users",
+            "auth_param digest children 2",
+            f"auth_param digest realm {self.REALM}",
+        ]
         (folder / "squid.conf").write_text(f"""
 http_port 127.0.0.1:{port}
 pid_filename {folder}/squid.pid
@@ -182,10 +187,7 @@ pinger_enable off
 netdb_filename none
 coredump_dir {folder}
 shutdown_lifetime 0 seconds
-auth_param digest program /usr/lib/squid/digest_file_auth -c {folder}/users
-auth_param digest children 2
-auth_param digest realm {self.REALM}
-{chr(10).join(settings)}
+{chr(10).join([*(asks or digest), *settings])}
 acl known proxy_auth REQUIRED
 http_access allow known
 http_access deny all
@@ -193,7 +195,8 @@ http_access deny all
         for name in ("users", "squid.conf"):
             (folder / name).chmod(0o644)
         binary = executable("CARDEA_SQUID", "squid", "apt-get install squid")
-        super().__init__([binary, "-N", "-f", str(folder / "squid.conf")], folder, [("127.0.0.1", port)])
+        super().__init__(
+            [binary, "-N", "-f", str(folder / "squid.conf")], folder, [("127.0.0.1", port)], environment=environment)
         self.address = f"127.0.0.1:{port}"
 
     def requests(self):
