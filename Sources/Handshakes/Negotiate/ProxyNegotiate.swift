@@ -31,7 +31,7 @@ package final class ProxyNegotiate: ProxyHandshake {
     package var openingMessages: Int { 0 }
     package var mostMessages: Int { 4 }
     package var mayBeOfEachRequest: Bool { true }
-    package func noteRefusal() { credential.noteRefusal() }
+    package func noteRefusal() { credential.noteRefusal(of: nil) }
 
     package func begin(with secret: [UInt8]) -> any ProxyConversation {
         ProxyNegotiateConversation(self, keys: Secret(secret))
