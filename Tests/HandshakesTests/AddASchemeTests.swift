@@ -153,8 +153,9 @@ struct DeskHandshake: Handshake {
             "Configuration/Syntax/ConfigurationSource.swift": ["oauth2"],
             // The schemes of HTTP (RFC 7617, RFC 7616, RFC 4559) have the same names; a proxy on the way asks for them, too.
             "HTTP1/Credentials/BoundCredential.swift": ["negotiate", "ntlm"],
-            "Configuration/Schema/KeysIdentity.swift": ["digest"],
-            "Configuration/Decoder/TreeDecoderProxy.swift": ["digest"],
+            "Configuration/Schema/KeysIdentity.swift": ["digest", "negotiate", "ntlm"],
+            "Configuration/Decoder/TreeDecoderProxy.swift": ["digest", "negotiate", "ntlm"],
+            "Configuration/Model/ModelNTLM.swift": ["negotiate", "ntlm"],
             "DataPath/Callers/CallerConnection+Token.swift": ["basic"], "Admin/Site/AdminToken.swift": ["basic"],
             "HTTP1/Credentials/ConfinedPlaceholders.swift": ["basic"],
             // A field of the log, and part of what threads and channels are called: the program that runs, or that is confined.

@@ -4,7 +4,9 @@ it refuses is shown once, and a challenge that is none costs nothing."""
 import base64
 import contextlib
 import json
+import pathlib
 import socket
+import subprocess
 
 import pytest
 
@@ -239,13 +241,16 @@ def test_a_proxy_that_ends_the_connection_under_its_challenge(gateway, site, tmp
         assert proxy.kinds() == [1] and proxy.attempts == 0
 
 
-def test_a_proxy_that_asks_for_nothing(gateway, site):
+@pytest.mark.parametrize("field", [b"X: y", b"Connection: close"])
+def test_a_proxy_that_asks_for_nothing(gateway, site, field):
     """What answers the question is the proxy, or whoever it has been passed on to; requests follow bare."""
     authority, plain, _ = site
 
     def script(peer):
         for request in peer.requests():
-            peer.send(answer(b"") if request.method == "HEAD" else OK)
+            peer.send(answer(b"", field) if request.method == "HEAD" else OK)
+            if request.method == "HEAD" and b"close" in field:
+                return
 
     with Scripted(script) as proxy:
         configured(gateway, plain, authority, proxy).start()
@@ -313,6 +318,21 @@ def test_a_keytab_that_is_not_there(gateway, realm, tmp_path):  # noqa: F811
 
 
 # MARK: - What is checked
+
+
+def test_a_library_that_is_not_there(gateway):
+    [library] = pathlib.Path("/usr/lib").glob("*/libgssapi_krb5.so.2")
+    key = {"static": {"value": gateway.secret("value", "api-value-4")}}
+    block = {"keytab": keytab(gateway.folder / "anna.keytab")}
+    route = gateway.route("key", "https://web.example.com") | {"proxy": {"url": "http://proxy.example:3128", "negotiate": block}}
+    gateway.config = gateway.frame({"identities": {"key": key}, "routes": [route]})
+    gateway.file.write_text(json.dumps(gateway.config))
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$1" && shift && exec "$@"', "sh", str(library.resolve())]
+    for words, is_told in ([], False), (hidden, True):
+        done = subprocess.run([*words, gateway.binary, "check", str(gateway.file)], capture_output=True, text=True)
+        assert done.returncode == 0, done
+        assert ("'proxy' of route 'key': the GSSAPI library cannot be opened" in done.stdout + done.stderr) == is_told, done
+
 
 PAIR = {"username": WHO, "password": "file:/p"}
 

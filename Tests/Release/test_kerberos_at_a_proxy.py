@@ -46,9 +46,13 @@ def site(tmp_path_factory):
     certificate, key = authority.issue("server")
     plain, secure = free_ports(2)
     listens = f"listen 127.0.0.1:{plain}; listen 127.0.0.1:{secure} ssl;"
+    # A body is read where it is passed on.
     block = f"""
+client_max_body_size 8m; client_body_buffer_size 8m;
 server {{ {listens} ssl_certificate {certificate}; ssl_certificate_key {key};
-    location / {{ return 200 "$http_proxy_authorization|$http_authorization|$request_uri"; }} }}"""
+    location / {{ return 200 "$http_proxy_authorization|$http_authorization|$request_uri"; }}
+    location /length {{ proxy_pass http://127.0.0.1:{plain}/told; proxy_set_header Length $content_length; }}
+    location /told {{ return 200 "$http_length"; }} }}"""
     with contextlib.closing(nginx(folder / "site", block, [("127.0.0.1", plain), ("127.0.0.1", secure)])):
         yield authority, plain, secure
 
@@ -91,7 +95,7 @@ def test_requests_that_the_proxy_reads(gateway, kdc, squid, site):
     for _ in range(5):
         answer = gateway.get("/a?b")
         assert (answer.status, answer.body) == (200, b"|api-value-4|/a?b"), (answer, gateway.text())
-    assert gateway.call("POST", "/", b"x" * 100_000).status == 200
+    assert gateway.call("POST", "/length", b"x" * 100_000).body == b"100000"
     results = eventually(lambda: len(squid.requests()) == 6 and squid.requests(), what="squid's log")
     assert {result for result, _, _ in results} == {"TCP_MISS/200"} and kdc.asked() - before <= 3, results
     assert set(users(squid)) == {f"anna@{REALM}"}

@@ -58,11 +58,11 @@ def test_tunnels(gateway, squid, site, username):  # noqa: F811
 def test_requests_that_the_proxy_reads(gateway, squid, site):  # noqa: F811
     authority, plain, _ = site
     through(gateway, f"http://127.0.0.1:{plain}", authority, squid)
-    assert gateway.call("POST", "/", b"x" * 100_000).status == 200, gateway.text()
+    assert gateway.call("POST", "/length", b"x" * 100_000).body == b"100000", gateway.text()
     for _ in range(5):
         answer = gateway.get("/a?b")
         assert (answer.status, answer.body) == (200, b"|api-value-4|/a?b"), (answer, gateway.text())
-    results = eventually(lambda: len(asked(squid)) == 7 and asked(squid), what="squid's log")
+    results = eventually(lambda: len(asked(squid)) >= 7 and asked(squid), what="squid's log")
     assert [(result, method) for result, method, _ in results] == [
         ("TCP_DENIED/407", "HEAD"), ("TCP_MISS/200", "POST"), *[("TCP_MISS/200", "GET")] * 5]
 

@@ -13,6 +13,8 @@ extension UpstreamConnection {
         state = .tunnelling
         canWrite = true
         tlsEdition = group.tls.edition
+        // The proxy has asked for nothing on the connection before this one, and ended that.
+        if let tunnel, !group.plan.usesTLS { return enter(tunnel, saying: []) }
         let box = ProxyTunnelBox(connects: group.plan.usesTLS)
         box.conversation = handshake.begin(with: group.tls.proxy.secret ?? [])
         tunnel = box
@@ -82,9 +84,7 @@ extension UpstreamConnection {
     func judgeHandshake(_ status: Int, head length: Int, _ box: ProxyTunnelBox) -> Bool {
         guard let handshake = box.handshake(of: group.plan) else { return false }
         guard status == 407 else {
-            // A proxy that lets everybody pass answers the question itself, or has passed it on.
-            guard group.plan.usesTLS else { return passOver(length, box) }
-            refuse(box, status, "")
+            if group.plan.usesTLS { refuse(box, status, "") } else { return leave(box, behind: length) }
             return false
         }
         let challenges = AuthChallenge.list(box.machine.values(of: "Proxy-Authenticate", in: input))
@@ -95,6 +95,19 @@ extension UpstreamConnection {
         }
         box.received = message
         return passOver(length, box)
+    }
+
+    /// A proxy that lets everybody pass has answered the question itself, or passed it on.
+    /// - Returns: whether there is more to read.
+    private func leave(_ box: ProxyTunnelBox, behind length: Int) -> Bool {
+        guard !box.machine.beginRest() else {
+            start += length
+            box.isInRest = true
+            return true
+        }
+        box.conversation = nil
+        if let address { redial([address]) } else { lose(Fault(.upstreamClosed, retry: .unsent)) }
+        return false
     }
 
     private func reason(
