@@ -154,7 +154,8 @@ package final class UpstreamConnection: Channel, HTTP2StreamUser, PoolMember {
     }
 
     func beginTLS() {
-        tlsEdition = group.tls.edition
+        // A connection that a proxy has authenticated is as old as that.
+        if group.plan.proxy?.credential?.handshake == nil { tlsEdition = group.tls.edition }
         do {
             tls = try group.makeTLS(over: self, upgrades: wish.onlyHTTP1)
         } catch {

@@ -217,7 +217,7 @@ final class NegotiateCredential: Sendable {
         }
     }
 
-    /// Its credential is given up where the library may read its configuration for that.
+    /// Gives a context up on a thread that may wait: the last reference to tickets makes the library read its configuration.
     func letGo(_ initiator: GSSInitiator) {
         submit(to: Self.local, within: 3_600_000, { () throws(GSSFault) in withExtendedLifetime(initiator) {} }) { _ in
         }

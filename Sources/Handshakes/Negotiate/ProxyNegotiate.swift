@@ -100,7 +100,7 @@ private final class ProxyNegotiateConversation: ProxyConversation {
         self.keys = keys
     }
 
-    // Its last owner is a loop's connection.
+    // The last owner is a loop's connection, which must not wait.
     deinit { if let initiator = initiator.withLock({ $0 }) { handshake.letGo(initiator) } }
 
     func answer(
