@@ -35,7 +35,9 @@ import Testing
         }
 
         func begin(with secret: [UInt8]) -> any ProxyConversation { self }
+        var isCounted: Bool { false }
         func noteRefusal() { refusals.add(1, ordering: .relaxed) }
+        func forgetRefusals() {}
 
         func answer(
             _ received: [UInt8]?, within milliseconds: Int64,

@@ -160,6 +160,7 @@ struct DeskHandshake: Handshake {
             "HTTP1/Credentials/ConfinedPlaceholders.swift": ["basic"],
             // A field of the log, and part of what threads and channels are called: the program that runs, or that is confined.
             "Gateway/Platform/Platform.swift": ["program"], "Reactor/Process/Confinement.swift": ["program"],
+            "Configuration/Secrets/ProgramEnclosure.swift": ["program"],
             "cardea-reference/Tables/EventWords.swift": ["program"], "cardea/Service/Service.swift": ["program"],
             "cardea/Service/Upgrade.swift": ["program"],
         ]

@@ -15,6 +15,7 @@ from ntlm_proxy import proxied
 from ntlm_server import DOMAIN, PASSWORD, USER
 from peers import Authority, free_ports, nginx
 from scripted import OK, Scripted, answer
+from test_a_reload_drops_nothing import reload
 from test_kerberos_holds_nobody_up import PRINCIPAL, keytab, realm  # noqa: F401  (a fixture)
 
 WHO = f"{DOMAIN}\\{USER}"
@@ -106,7 +107,7 @@ def test_a_proxy_that_forgets(gateway, site, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("ends", [None, "refusal"])
-def test_a_wrong_password_is_shown_once_a_request(gateway, site, tmp_path, scheme, ends):
+def test_a_wrong_password_is_shown_once_and_rests(gateway, site, tmp_path, scheme, ends):
     authority, plain, secure = site
     with proxied(tmp_path / "proxy", ends=ends) as proxy:
         configured(gateway, plain if scheme == "http" else secure, authority, proxy, password="wrong-word").start()
@@ -115,6 +116,12 @@ def test_a_wrong_password_is_shown_once_a_request(gateway, site, tmp_path, schem
         assert "received-status=407" in told.field("Proxy-Status"), told
         assert proxy.attempts == 1 and proxy.kinds() == [1, 3], proxy.asked
         eventually(lambda: "it refuses the credential" in gateway.text(), what="the reason in the log")
+        for told in together(8, lambda _: gateway.get("/x")):
+            assert told.status == 503 and "which has refused this password" in told.problem["detail"], told
+        assert proxy.attempts == 1
+        # An operator may have put the account right.
+        reload(gateway, gateway.config | {"limits": {"target_size": "4KiB"}})
+        assert is_refused(gateway.get("/x")) and proxy.attempts == 2
         gateway.secret("proxy", PASSWORD)
         eventually(lambda: gateway.get("/x").status == 200, what="the new password to be used")
 

@@ -30,6 +30,7 @@ package final class ProxyCredential: Sendable {
     let handshake: (any ProxyHandshake)?
     private let read: @Sendable () throws -> [UInt8]
     private let username: String
+    private let rest = ProxyRest()
     private let contents = Mutex(Contents())
     private let changes = Atomic<UInt64>(0)
 
@@ -64,6 +65,7 @@ package final class ProxyCredential: Sendable {
                 contents.fault = nil
                 guard contents.secret != secret else { return nil }
                 contents.secret = secret
+                rest.end()
                 changes.add(1, ordering: .acquiringAndReleasing)
                 return nil
             case .failure(let error):
@@ -72,6 +74,22 @@ package final class ProxyCredential: Sendable {
                 return contents.fault
             }
         }
+    }
+
+    /// A proxy has refused the password, where each refusal of one may count.
+    /// - Parameter version: of what was shown.
+    func noteRefusal(of version: UInt64, at now: UInt64) {
+        handshake?.noteRefusal()
+        if handshake?.isCounted == true, version == self.version { rest.noteRefusal(at: now) }
+    }
+
+    /// Nanoseconds for which the password is not shown; nil: it may be.
+    func rests(at now: UInt64) -> UInt64? { rest.left(at: now) }
+
+    /// An operator has put things right, as far as the file can say it: what was refused may be tried again.
+    package func forgetRefusals() {
+        rest.end()
+        handshake?.forgetRefusals()
     }
 
     private static func line(_ username: String, _ password: [UInt8]) -> [UInt8] {

@@ -1,6 +1,7 @@
 internal import HTTP1
 internal import Handshakes
 internal import Octets
+internal import Reactor
 
 /// How a group authenticates itself at its proxy: with the same line each time (Basic), with answers to the proxy's nonces (Digest), or by
 /// messages that authenticate each connection (`ProxyHandshake`).
@@ -99,9 +100,12 @@ struct ProxyAuthentication {
     private mutating func refused(
         _ handshake: any ProxyHandshake, by connection: UpstreamConnection, _ attempt: inout ProxyAttempt
     ) -> String? {
-        guard !attempt.carriesMessage, attempt.challenges == 1 else {
-            handshake.noteRefusal()
+        guard !attempt.carriesMessage else {
+            connection.group.plan.proxy?.credential?.noteRefusal(of: version, at: connection.loop.now)
             return "; it refuses the credential"
+        }
+        guard attempt.challenges == 1 else {
+            return "; it asks for a credential here, and did not when it was asked by HEAD /"
         }
         // The request before this one has authenticated the connection.
         if handshake.mayBeOfEachRequest, connection.requests == 2 { forgets = true }

@@ -15,6 +15,12 @@ extension UpstreamConnection {
         tlsEdition = group.tls.edition
         // The proxy has asked for nothing on the connection before this one, and ended that.
         if let tunnel, !group.plan.usesTLS { return enter(tunnel, saying: []) }
+        if let left = group.plan.proxy?.credential?.rests(at: loop.now) {
+            let seconds = left / 1_000_000_000 + 1
+            let detail =
+                "for the proxy on the way, which has refused this password; it is tried again in \(seconds) s, and at once after a reload"
+            return lose(Fault(.quarantined, retry: .unsent, retryAfter: Int(clamping: seconds), detail: detail))
+        }
         let box = ProxyTunnelBox(connects: group.plan.usesTLS)
         box.conversation = handshake.begin(with: group.tls.proxy.secret ?? [])
         tunnel = box
@@ -115,7 +121,7 @@ extension UpstreamConnection {
     ) -> String {
         guard !own.isEmpty else { return "; it does not offer \(handshake.word)" }
         guard box.isJudged(handshake) else { return "; it offers \(handshake.word) and does not go on with it" }
-        handshake.noteRefusal()
+        group.plan.proxy?.credential?.noteRefusal(of: group.tls.proxy.version, at: loop.now)
         return "; it refuses the credential"
     }
 

@@ -45,6 +45,9 @@ final class ClientKeyWatch: @unchecked Sendable {
         lookAtDates()
     }
 
+    /// After a reload what proxies, or the KDC that is asked for them, have refused is tried again.
+    func forgetRefusals() { for proxy in proxies { proxy.forgetRefusals() } }
+
     /// Another one takes over.
     func end() { keeper.loop.close(alarm) }
 

@@ -295,6 +295,7 @@ public final class Gateway: Sendable {
     /// On the keeper's loop: the certificates of another configuration, of which some may have changed while it was read.
     func watchKeys(of compiler: IdentityCompiler) {
         let next = ClientKeyWatch(compiler, keeper: keeper, events: events)
+        next.forgetRefusals()
         keyWatch.withLock { watch in
             watch.end()
             watch = next

@@ -12,11 +12,17 @@ public protocol ProxyHandshake: Sendable {
     /// A proxy may want a message with each request, and remember nothing of the connection.
     var mayBeOfEachRequest: Bool { get }
 
+    /// Somebody may count refusals, and lock the account after some.
+    var isCounted: Bool { get }
+
     /// - Parameter secret: as it was read last.
     func begin(with secret: [UInt8]) -> any ProxyConversation
 
     /// A proxy has refused the credential: what it was made of may be out of date.
     func noteRefusal()
+
+    /// What was refused may be tried again.
+    func forgetRefusals()
 }
 
 /// The messages of one connection. Used by one at a time.

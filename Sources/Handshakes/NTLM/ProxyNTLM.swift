@@ -19,7 +19,9 @@ package struct ProxyNTLM: ProxyHandshake {
     package var openingMessages: Int { 1 }
     package var mostMessages: Int { 2 }
     package var mayBeOfEachRequest: Bool { false }
+    package var isCounted: Bool { true }
     package func noteRefusal() {}
+    package func forgetRefusals() {}
 
     package func begin(with secret: [UInt8]) -> any ProxyConversation {
         ProxyNTLMConversation(settings: settings, host: host, world: world, password: Secret(secret))

@@ -100,7 +100,8 @@ final class NegotiateCredential: Sendable {
             known = known.filter { $0.value.credential != nil }
             let key = "\(name) \(source)"
             if let same = known[key]?.credential { return same }
-            let made = NegotiateCredential(source, of: name, clock: clock)
+            // Of one proxy there may be several, whose KDCs are different ones.
+            let made = NegotiateCredential(source, of: key, clock: clock)
             known[key] = Known(credential: made)
             return made
         }

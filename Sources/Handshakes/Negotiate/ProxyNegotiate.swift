@@ -31,6 +31,18 @@ package final class ProxyNegotiate: ProxyHandshake {
     package var openingMessages: Int { 0 }
     package var mostMessages: Int { 4 }
     package var mayBeOfEachRequest: Bool { true }
+    /// A proxy judges tickets; the KDC, which counts, has its own rule.
+    package var isCounted: Bool { false }
+
+    package func forgetRefusals() {
+        let hadRefusal = held.withLock { held in
+            defer { held = Held() }
+            return held.failure != nil
+        }
+        // Tickets that are good serve on.
+        if hadRefusal { credential.forget() }
+    }
+
     package func noteRefusal() { credential.noteRefusal(of: nil) }
 
     package func begin(with secret: [UInt8]) -> any ProxyConversation {
