@@ -143,7 +143,7 @@ let package = Package(
                 "Configuration", "DataPath", "GoldenFiles", "Keeping", "Numbers", "Octets", "Reactor", "ScriptedWorld",
                 "TLS", "TLSTests", "TemporaryFolder", "World",
             ]),
-        tests("Handshakes", ["Configuration", "GoldenFiles", "HTTP1", "Octets", "TemporaryFolder"]),
+        tests("Handshakes", ["Configuration", "GSSAPI", "GoldenFiles", "HTTP1", "Octets", "TemporaryFolder"]),
         tests(
             "DataPath",
             [

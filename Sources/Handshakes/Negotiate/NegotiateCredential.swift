@@ -30,8 +30,7 @@ final class NegotiateCredential: Sendable {
         var generation: UInt64 = 0
         /// The refusal of these keys, for the calls that wait behind it. The keeper holds back later ones.
         var refusal: Rest?
-        /// For which servers no KDC has answered.
-        var rests: [String: Rest] = [:]
+        var silence = KDCSilence()
     }
 
     private struct Tickets {
@@ -41,7 +40,7 @@ final class NegotiateCredential: Sendable {
         var renewsAt: Int64
         var isRenewing = false
         var usedAt: Int64
-        /// They were renewed in a user's name beside the requests, of which nobody has been told.
+        /// They are in a user's name, and nobody has been told of them.
         var isUntold = false
     }
 
@@ -143,9 +142,15 @@ final class NegotiateCredential: Sendable {
     }
 
     private func acquire(_ want: Want, within patience: Int64, then completion: @escaping Completion<FirstToken>) {
-        ask(
-            for: want.server, within: patience,
-            { () throws(GSSFault) in try self.acquire(for: want) }, then: completion)
+        ask(for: want, within: patience, { () throws(GSSFault) in try self.acquire(for: want) }) { result in
+            completion(
+                result.map { token in
+                    var token = token
+                    // A job that was given up has told nobody of its tickets; this one may have found them.
+                    token.isNewGrant = self.takeUntold(nil, for: want.purpose) || token.isNewGrant
+                    return token
+                })
+        }
     }
 
     /// Takes in a token of the server, which asks no KDC.
@@ -185,7 +190,7 @@ final class NegotiateCredential: Sendable {
         guard !forUsers else {
             return try await Self.outcome {
                 ask(
-                    for: "", within: patience,
+                    for: nil, within: patience,
                     { () throws(GSSFault) in try self.impersonator().remainingLifetime() }, then: $0)
             }
         }
@@ -194,7 +199,7 @@ final class NegotiateCredential: Sendable {
         }
         return try await Self.outcome {
             ask(
-                for: "", within: patience, { () throws(GSSFault) in try self.made().remainingLifetime() },
+                for: nil, within: patience, { () throws(GSSFault) in try self.made().remainingLifetime() },
                 then: $0)
         }
     }
@@ -205,7 +210,6 @@ final class NegotiateCredential: Sendable {
         let bindings: [UInt8]?
         let mutual: Bool
 
-        /// A KDC that is silent is silent for all users.
         var server: String { "\(target)" }
         var purpose: Purpose { Purpose(server: server, user: user.map { Array($0.utf8) }) }
 
@@ -244,7 +248,7 @@ final class NegotiateCredential: Sendable {
         state.own = nil
         state.refusedUsers = [:]
         state.refusal = nil
-        state.rests = [:]
+        state.silence = KDCSilence()
     }
 
     /// A server has refused a token. It may have other keys since the ticket for it was made, so that the next token is made of new tickets,
@@ -267,9 +271,12 @@ final class NegotiateCredential: Sendable {
         }
     }
 
-    private func takeUntold(_ credential: GSSCredential, for purpose: Purpose) -> Bool {
+    /// - Parameter credential: nil: whatever is held.
+    private func takeUntold(_ credential: GSSCredential?, for purpose: Purpose) -> Bool {
         state.withLock { state in
-            guard let held = state.tickets[purpose], held.credential === credential else { return false }
+            guard let held = state.tickets[purpose], credential == nil || held.credential === credential else {
+                return false
+            }
             state.tickets[purpose]?.isUntold = false
             return held.isUntold
         }
@@ -303,32 +310,38 @@ final class NegotiateCredential: Sendable {
 
     // MARK: - Calls that may ask a KDC
 
-    /// - Parameter purpose: tells what rests after a failure.
+    /// - Parameter want: tells what rests after a failure; nil: our own tickets.
     private func ask<Value: Sendable>(
-        for purpose: String, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value,
+        for want: Want?, within patience: Int64, _ work: @escaping @Sendable () throws(GSSFault) -> Value,
         then completion: @escaping Completion<Value>
     ) {
-        let (rest, generation) = state.withLock { ($0.rests[purpose], $0.generation) }
-        if let rest, clock() < rest.until { return completion(.failure(rest.fault)) }
+        let (server, user) = (want?.server ?? "", want?.user)
+        let now = clock()
+        let (silence, generation) = state.withLock { ($0.silence.fault(at: server, of: user, now: now), $0.generation) }
+        if let silence { return completion(.failure(silence)) }
         let beginning = Beginning()
-        submit(to: Self.asking, within: patience, began: { beginning.note() }, work) { result in
+        submit(to: Self.asking, within: patience, began: { beginning.note(self.clock()) }, work) { result in
             guard case .failure(let fault) = result else { return completion(result) }
-            // A job that waited for its turn has found nothing out.
-            if fault.kind == .kdcUnreachable || fault.kind == .tooLate && beginning.isNoted {
+            // A job that waited for its turn, and had no time left, has found nothing out.
+            let wasSilent = fault.kind == .tooLate && beginning.since.map { self.clock() - $0 >= patience / 2 } ?? false
+            if fault.kind == .kdcUnreachable || wasSilent {
                 self.state.withLock { state in
                     guard state.generation == generation else { return }
-                    state.rests[purpose] = Rest(until: self.clock() + Self.rest, fault: fault)
+                    state.silence.note(fault, at: server, of: user, now: self.clock())
                 }
             }
             completion(result)
         }
     }
 
-    /// Whether a job has begun, for whoever is told that it was too late.
+    /// When a job has begun, in milliseconds, for whoever is told that it was too late.
     private final class Beginning: Sendable {
-        private let isOver = Atomic(false)
-        var isNoted: Bool { isOver.load(ordering: .relaxed) }
-        func note() { isOver.store(true, ordering: .relaxed) }
+        private let time = Atomic<Int64>(-1)
+        var since: Int64? {
+            let time = time.load(ordering: .relaxed)
+            return time < 0 ? nil : time
+        }
+        func note(_ now: Int64) { time.store(now, ordering: .relaxed) }
     }
 
     private func submit<Value: Sendable>(
@@ -354,6 +367,10 @@ final class NegotiateCredential: Sendable {
     private func acquire(for want: Want, anew: Bool = false) throws(GSSFault) -> FirstToken {
         // The job before may have brought them.
         if !anew, let held = standing(want.purpose), let token = try? want.token(of: held) { return token }
+        // Or a refusal.
+        if !anew, let refusal = state.withLock({ $0.refusedUsers[want.purpose] }), clock() < refusal.until {
+            throw refusal.fault
+        }
         let generation = state.withLock { $0.generation }
         let (credential, token) = try tickets(for: want)
         let now = clock()
@@ -364,8 +381,8 @@ final class NegotiateCredential: Sendable {
             Self.makeRoom(in: &state, for: want, at: now)
             state.tickets[want.purpose] = Tickets(
                 credential: credential, since: now, until: now + token.lifetime, renewsAt: now + half, usedAt: now,
-                isUntold: anew && want.user != nil)
-            state.rests[want.server] = nil
+                isUntold: want.user != nil)
+            state.silence.end(at: want.server, of: want.user)
             state.refusedUsers[want.purpose] = nil
         }
         return token
@@ -472,6 +489,8 @@ final class NegotiateCredential: Sendable {
             state.refusedUsers[want.purpose] = Rest(until: now + Self.rest, fault: fault)
             // The tickets of before would serve on for hours.
             state.tickets[want.purpose] = nil
+            // The KDC has answered.
+            state.silence.end(at: want.server, of: want.user)
         }
     }
 }

@@ -55,6 +55,7 @@ extension Keeper {
     /// The word of an operator: also what the scheme itself holds is had anew.
     func forgetCredentials(of identity: KeptIdentity) {
         (identity.plan.handshake as? any OneTimeHandshake)?.forget()
+        identity.denials = [:]
         endConnections(of: identity)
     }
 }
