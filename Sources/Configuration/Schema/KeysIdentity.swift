@@ -104,7 +104,7 @@ extension Keys {
                 "except", .list(.text(.hostPattern)), "Hosts that are reached without it; exact, or *.x for one label."),
         ])
 
-    /// Of a credential out of Kerberos: the files, of which exactly one is written, and the principal.
+    /// The keys that name Kerberos' tickets: two files, of which exactly one is written, and the principal.
     package static let tickets = [
         // A refusal of its keys is booked by what stands in it, and a new file is another try.
         KeySpec(

@@ -113,7 +113,7 @@ enum BoundedCommand {
         // Not under the lock: the file may be on a server that does not answer.
         children.withLock { children in
             children.starting += 1
-            // Whoever was left behind may be gone by now.
+            // A program that was left behind may be gone by now.
             children.abandoned = children.abandoned.filter { waitpid($0, nil, WNOHANG) == 0 }
         }
         let code =
@@ -124,7 +124,7 @@ enum BoundedCommand {
             children.starting -= 1
             guard code == 0 else { return }
             children.running.insert(process)
-            // As the first process of a container, another thread reaps what is left behind, so that its number is free again.
+            // The main thread reaps abandoned programs where it is the first process of a container, so that a number may come again.
             children.abandoned.remove(process)
         }
         guard code == 0 else { throw Fault(reason: String(cString: strerror(code))) }

@@ -24,7 +24,7 @@ final class ProxyRest: Sendable {
 
     func noteRefusal(at now: UInt64) {
         state.withLock { state in
-            // Of several attempts at once one counts.
+            // Several attempts at once count as one: the rest began with the first.
             guard left(at: now) == nil else { return }
             if now - min(state.last, now) > 2 * Self.longest { state.refusals = 0 }
             let rest = min(Self.first << UInt64(min(state.refusals, 16)), Self.longest)

@@ -21,7 +21,7 @@ public protocol ProxyHandshake: Sendable {
     /// A proxy has refused the credential: what it was made of may be out of date.
     func noteRefusal()
 
-    /// What was refused may be tried again.
+    /// A credential that was refused may be tried again.
     func forgetRefusals()
 }
 

@@ -1,6 +1,7 @@
 internal import GSSAPI
 
-/// What is not tried again for a while, since no KDC has answered: a call would block for half a minute, and a caller wait in vain.
+/// The servers and users for which no KDC has answered, and is not asked for a while: a call would block for half a minute, and a caller wait
+/// in vain.
 ///
 /// Kept by server, and for tickets in users' names by server and user: one user's silence is not everybody's, but the second one's is.
 struct KDCSilence {

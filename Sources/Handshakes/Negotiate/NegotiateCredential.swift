@@ -99,7 +99,7 @@ final class NegotiateCredential: Sendable {
             known = known.filter { $0.value.credential != nil }
             let key = "\(name) \(source)"
             if let same = known[key]?.credential { return same }
-            // Of one proxy there may be several, whose KDCs are different ones.
+            // The source is part of it: routes may have several credentials for one proxy, whose KDCs are different ones.
             let made = NegotiateCredential(source, of: key, clock: clock)
             known[key] = Known(credential: made)
             return made

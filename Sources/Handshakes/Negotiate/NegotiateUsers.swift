@@ -35,7 +35,7 @@ struct NegotiateUsers: Sendable, Equatable {
         }
     }
 
-    /// One name, or the names that begin or end with a text.
+    /// An entry of `allow` or `deny`: a name, or a text with which names begin or end.
     struct Rule: Sendable, Equatable {
         let kind: Kind
         let text: [UInt8]

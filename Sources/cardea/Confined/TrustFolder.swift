@@ -28,7 +28,7 @@ struct TrustFolder {
     init(authorities: [String], environment: (String) -> String?) throws(GatewayFault) {
         parent = environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         var template = Array(parent.utf8)
-        // The system puts letters of its own in the place of the six X (mkdtemp), so that nobody has made the folder before.
+        // The six X are mkdtemp(3)'s own form: the system puts letters of its own in their place, so that nobody has made the folder before.
         template += Array("/cardea-confined-XXXXXX".utf8) + [0]
         let made: String? = template.withUnsafeMutableBytes { bytes in
             mkdtemp(bytes.assumingMemoryBound(to: CChar.self).baseAddress!).map { String(cString: $0) }
